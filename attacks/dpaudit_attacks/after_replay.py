@@ -1,9 +1,9 @@
 """The attack of a replay: only the features in which its synthetic tables differ.
 
-A replay fits the same code in both worlds with the same random numbers, so a handful of pairs of
-tables shows which features the record moves, and how far relative to their spread. An audit of only
-these features needs no models to find them among thousands, and shares no error probability with
-other attacks. They are chosen on fits of the replay, which the audit does not use.
+A replay fits the same code in both worlds with the same random numbers, so a few pairs of tables
+show which features the record moves, and how far relative to their spread. An audit of only these
+features needs no models to find them among thousands, and shares no error probability with other
+attacks. The features are chosen on fits of the replay, which the audit does not use.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class AfterReplay(ClassifierAttack):
     generator that copies the target.
 
     Attributes:
-        record: File that `dpaudit replay --json` wrote; kept as the JSON text of its features:
-            attack, column and feature of each.
+        record: File that `dpaudit replay --json` wrote; it is replaced by the JSON text of its
+            features: attack, column and feature of each.
 
     Raises:
         SettingsError: If the file cannot be read, or has no such features.
@@ -55,11 +55,11 @@ class AfterReplay(ClassifierAttack):
         """Checks that the features are those of this game.
 
         Raises:
-            SettingsError: If one is not: the replay had another schema.
+            SettingsError: If a feature is not: the replay had another schema.
         """
-        for attack, features in _picked(self.record, len(game.schema.columns)):
-            known = attack.feature_names(game)
-            missing = next((one for one in features if one not in known), None)
+        for attack, features in _selected_features(self.record, len(game.schema.columns)):
+            names = attack.feature_names(game)
+            missing = next((name for name in features if name not in names), None)
             if missing is not None:
                 raise SettingsError(
                     f"no {missing} among the features of these tables: the replay had another "
@@ -68,16 +68,16 @@ class AfterReplay(ClassifierAttack):
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
-        picked = _picked(self.record, len(game.schema.columns))
+        picked = _selected_features(self.record, len(game.schema.columns))
         return tuple(name for _, features in picked for name in features)
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
-        picked = _picked(self.record, len(game.schema.columns))
+        picked = _selected_features(self.record, len(game.schema.columns))
         key = (self.record, game.schema)
         if key not in _PLACES:  # naming thousands of features takes longer than computing them
             _PLACES[key] = [
-                [attack.feature_names(game).index(one) for one in features]
+                [attack.feature_names(game).index(name) for name in features]
                 for attack, features in picked
             ]
         parts = [
@@ -88,7 +88,9 @@ class AfterReplay(ClassifierAttack):
 
 
 @lru_cache(maxsize=8)
-def _picked(record: str, columns: int) -> tuple[tuple[BatchAttack, tuple[FeatureName, ...]], ...]:
+def _selected_features(
+    record: str, columns: int
+) -> tuple[tuple[BatchAttack, tuple[FeatureName, ...]], ...]:
     """The attacks, and the selected features of each."""
     copies = ("form", "whole rows", f"rows equal to the target in at least {columns} columns")
     wanted = sorted({copies, *map(tuple, json.loads(record))})
@@ -97,7 +99,7 @@ def _picked(record: str, columns: int) -> tuple[tuple[BatchAttack, tuple[Feature
             cast(BatchAttack, build(name, ATTACKS, given={}, offered={})),
             tuple(FeatureName(column, feature) for _, column, feature in features),
         )
-        for name, features in groupby(wanted, key=lambda one: str(one[0]))
+        for name, features in groupby(wanted, key=lambda feature: str(feature[0]))
     )
 
 
@@ -105,17 +107,17 @@ def _features_of(file: Path) -> list[list[str]]:
     """Attack, column and feature of each feature in a replay's record."""
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-        listed = document["features"] or []
-        found = [[one[key] for key in ("attack", "column", "feature")] for one in listed]
+        entries = document["features"] or []
+        features = [[entry[key] for key in ("attack", "column", "feature")] for entry in entries]
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {io_reason(error)}") from None
     except (ValueError, KeyError, TypeError):
         raise SettingsError(
             f"{file} is no record of a replay: write one with `dpaudit replay --json`"
         ) from None
-    if not found:
+    if not features:
         raise SettingsError(
             f"{file} hands no features over: the replay found no difference in synthetic tables; "
             "audit with the default attacks"
         )
-    return found
+    return features

@@ -37,25 +37,25 @@ TREES: Final = 100
 TRIED_TREES: Final = 16
 """Number of trees of a trial forest."""
 CUTS: Final = 2
-"""Random cuts that a node of a tree chooses from, for each feature that the forest sees."""
+"""Random cuts that a node of a tree chooses from, per feature that the forest sees."""
 MANY: Final = 256
 """From this many trials on, one cut per feature is enough."""
 PENALTY: Final = 10.0
 """Penalty on the squared weights of standardised features (1 / C in scikit-learn)."""
 PROMISING: Final = 0.6
-"""From this AUC on the first fold on, a forest, the costliest candidate, gets the other folds."""
+"""AUC that a forest, the costliest candidate, must reach on each fold to remain one."""
 ENOUGH: Final = 0.9 * log(2)
-"""At this gain, of at most log 2, the search stops."""
+"""Gain, of at most log 2, at which the search stops."""
 LARGEST: Final = 30.0
 """Standardised features are clipped here."""
 RULE, FOREST = "rule", "forest"
 CANDIDATES: Final[tuple[str | int, ...]] = (RULE, 1, FEW, SCREENED, FOREST)
-"""In order of evaluation, the cheapest first; a number is a line on so many features."""
+"""In order of evaluation, the cheapest first; a number is a line on that many features."""
 _NONE: Final = np.empty(0, dtype=np.int64)
 
 
-# Logistic regression by Newton's method, with an L2 penalty, for few trials and few features.
-# Implemented here because it is fitted hundreds of times per audit: scikit-learn takes several
+# Logistic regression by Newton's method with an L2 penalty, for few trials and features. It is
+# implemented here because an audit fits it hundreds of times, and scikit-learn takes several
 # milliseconds for each fit, mostly for checks and for waking BLAS threads.
 STEPS = 12
 CLOSE = 1e-6
@@ -81,42 +81,42 @@ def fit_log_odds(features: FloatArray, target: FloatArray, *, penalty: float) ->
 
     Args:
         features: Features [n, f], of about unit scale.
-        target: Probabilities [n] of membership that are fitted: 0 or 1, or smoothed.
-        penalty: Positive; the intercept is not penalised.
+        target: Probabilities [n] of membership to fit: 0 or 1, or smoothed.
+        penalty: The penalty, positive; the intercept is not penalised.
     """
     n, f = features.shape
     design = np.column_stack([np.ones(n), features])
     ridge = np.full(f + 1, penalty)
-    ridge[0] = 1e-6  # none to speak of, but the system stays regular
-    found = np.zeros(f + 1)
+    ridge[0] = 1e-6  # negligible, but it keeps the system regular
+    coefficients = np.zeros(f + 1)
     for _ in range(STEPS):
-        p = 0.5 + 0.5 * np.tanh(design @ found / 2)  # the logistic function
-        slope = design.T @ (p - target) + ridge * found
+        p = 0.5 + 0.5 * np.tanh(design @ coefficients / 2)  # the logistic function
+        slope = design.T @ (p - target) + ridge * coefficients
         curve = (design * (p * (1 - p))[:, None]).T @ design
         curve[np.diag_indices(f + 1)] += ridge
         step = np.linalg.solve(curve, slope)
         longest = float(np.abs(step).max())
-        found -= step * min(1.0, LONGEST / max(longest, CLOSE))
+        coefficients -= step * min(1.0, LONGEST / max(longest, CLOSE))
         if longest < CLOSE:
             break
-    return LogOdds(float(found[0]), found[1:])
+    return LogOdds(float(coefficients[0]), coefficients[1:])
 
 
 LEAST_SLOPE = 1e-3
-"""Slope for uninformative scores: they keep their order, and their log-odds are about 0."""
+"""Slope for uninformative scores: it keeps their order, with log-odds of about 0."""
 RIDGE = 1e-3
-"""Hardly any penalty: smoothed targets keep the slope finite."""
+"""A negligible penalty: smoothed targets already keep the slope finite."""
 
 
-# Scores are calibrated to log-odds by a logistic function of the score, fitted to smoothed targets,
-# so that it stays finite where scores separate the worlds (Platt 1999).
+# Scores are calibrated to log-odds by a logistic function of the score. It is fitted to smoothed
+# targets, so that it stays finite even if scores separate the worlds (Platt 1999).
 class Calibration(NamedTuple):
     """Log-odds = intercept + slope * score.
 
     Attributes:
         slope: Positive.
         intercept: Log-odds at score 0.
-        gain: Mean log-likelihood, in nats for each trial, beyond that of guessing without a score.
+        gain: Mean log-likelihood in nats per trial, beyond that of guessing without a score.
     """
 
     slope: float
@@ -141,13 +141,13 @@ def calibrate(scores: FloatArray, member: BoolArray) -> Calibration:
     centre = float(scores.mean())
     standard = (scores - centre) / spread
     line = fit_log_odds(standard[:, None], target, penalty=RIDGE)
-    raised = max(float(line.weights[0]), LEAST_SLOPE)
-    odds = line.intercept + raised * standard
+    slope = max(float(line.weights[0]), LEAST_SLOPE)
+    odds = line.intercept + slope * standard
     likelihood = -np.logaddexp(0.0, np.where(member, -odds, odds)).mean()
     shares = np.array([n_in, n_out]) / len(member)
     return Calibration(
-        slope=raised / spread,
-        intercept=line.intercept - raised * centre / spread,
+        slope=slope / spread,
+        intercept=line.intercept - slope * centre / spread,
         gain=float(likelihood - (shares * np.log(shares)).sum()),
     )
 
@@ -157,7 +157,7 @@ class Standardised:
     """Some of the features, in standard deviations from the mean of the fitting trials.
 
     Attributes:
-        places: Which features.
+        places: Positions of these features.
         mean: Their means.
         scale: Their standard deviations; 1 for a constant.
     """
@@ -167,16 +167,16 @@ class Standardised:
     scale: FloatArray
 
     def __call__(self, features: FloatArray) -> FloatArray:
-        """The features [n, chosen] of feature vectors [n, all features]."""
+        """Selects and standardises features [n, chosen] of feature vectors [n, all features]."""
         return self.standard(features[:, self.places])
 
     def standard(self, chosen: FloatArray) -> FloatArray:
-        """The same of the chosen features [n, chosen]."""
+        """Standardises the chosen features [n, chosen]."""
         return np.clip((chosen - self.mean) / self.scale, -LARGEST, LARGEST)
 
 
-def standardised(chosen: FloatArray, places: IntArray) -> Standardised:
-    """How the chosen features [n, chosen] of the fitting trials are standardised."""
+def fit_standardisation(chosen: FloatArray, places: IntArray) -> Standardised:
+    """The standardisation of the chosen features [n, chosen] of the fitting trials."""
     scale = chosen.std(axis=0)
     return Standardised(places, chosen.mean(axis=0), np.where(scale > 0, scale, 1.0))
 
@@ -190,10 +190,10 @@ class Linear:
 
     def __call__(self, features: FloatArray) -> FloatArray:
         """Log-odds [n] of feature vectors [n, f]."""
-        # Not a matrix product: its last digits depend on the number of vectors.
+        # Not a matrix product, whose last digits depend on the number of vectors.
         weighted = np.ascontiguousarray(self.prepare(features) * self.line.weights)
-        found: FloatArray = weighted.sum(axis=1) + self.line.intercept
-        return found
+        log_odds: FloatArray = weighted.sum(axis=1) + self.line.intercept
+        return log_odds
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Calibrated:
 
     Attributes:
         scorer: The scorer.
-        calibration: From its scores to log-odds.
+        calibration: Turns its scores into log-odds.
     """
 
     scorer: Scorer
@@ -223,7 +223,7 @@ class Calibrated:
 
     @property
     def combined(self) -> IntArray:
-        """Features that the scorer combines with others; alone they may be uninformative."""
+        """Features that the scorer combines in pairs; alone they may be uninformative."""
         return self.scorer.combined if isinstance(self.scorer, WithPairs) else _NONE
 
     def __call__(self, features: FloatArray) -> FloatArray:
@@ -233,7 +233,7 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class WithPairs:
-    """A scorer that sees pairs of features too.
+    """A scorer that also sees pairs of features.
 
     Attributes:
         scorer: The scorer.
@@ -245,7 +245,7 @@ class WithPairs:
 
     @property
     def combined(self) -> IntArray:
-        """Which features are in pairs."""
+        """Positions of the features that are in pairs."""
         return np.union1d(self.pairs.first, self.pairs.second)
 
     def __call__(self, features: FloatArray) -> FloatArray:
@@ -255,12 +255,12 @@ class WithPairs:
 
 @dataclass(frozen=True)
 class _Learner:
-    """Trials to learn from, with what all candidates share.
+    """The fitting trials, prepared for all candidates.
 
     Attributes:
-        pairs: Pairs of features, which are further features.
-        best: The features that lines and forests see, in order, [n, chosen].
-        places: Their positions.
+        pairs: Pairs of features, which count as further features.
+        best: The features that lines and forests see, the best first [n, chosen].
+        places: Positions of these features.
         member: Memberships [n].
         rule: The best rule.
         seed: Seeds the forest.
@@ -277,32 +277,35 @@ class _Learner:
     def of(
         features: FloatArray, member: BoolArray, varies: IntArray, pairs: Pairs, seed: int
     ) -> _Learner:
+        """Screens features and pairs of some trials."""
         width = features.shape[1]
         features = pairs.extended(features)
         varies = np.append(varies, np.arange(width, width + len(pairs)))
         judged = judge(features, member, varies)
-        chosen = varies[_screened(judged)]
+        chosen = varies[_screen(judged)]
         return _Learner(
             pairs, features[:, chosen], chosen, member, best_rule(judged, member, varies), seed
         )
 
-    def learned(self, candidate: str | int, *, trees: int) -> Scorer:
-        """The scorer of a candidate, whose forest has so many trees."""
+    def fit(self, candidate: str | int, *, trees: int) -> Scorer:
+        """Fits a candidate; a forest has `trees` trees."""
         scorer: Scorer = self.rule
         if isinstance(candidate, int):
-            scorer = self._line(candidate)
+            scorer = self._fit_line(candidate)
         elif candidate == FOREST:
-            scorer = self._forest(trees)
+            scorer = self._fit_forest(trees)
         return WithPairs(scorer, self.pairs) if len(self.pairs) else scorer
 
-    def _line(self, most: int) -> Scorer:
+    def _fit_line(self, most: int) -> Scorer:
+        """Fits a line to the best features, `most` of them."""
         best = self.best[:, :most]
-        prepare = standardised(best, self.places[:most])
+        prepare = fit_standardisation(best, self.places[:most])
         target = self.member.astype(np.float64)
         return Linear(prepare, fit_log_odds(prepare.standard(best), target, penalty=PENALTY))
 
-    def _forest(self, trees: int) -> Scorer:
-        prepare = standardised(self.best, self.places)
+    def _fit_forest(self, trees: int) -> Scorer:
+        """Grows a forest on all screened features."""
+        prepare = fit_standardisation(self.best, self.places)
         grown = grow(
             prepare.standard(self.best),
             self.member,
@@ -313,24 +316,24 @@ class _Learner:
         return Forest(prepare, grown)
 
 
-def _screened(judged: Judged) -> IntArray:
+def _screen(judged: Judged) -> IntArray:
     """The features for lines and forests: half by AUC, then the rest by their best cut."""
     by_auc = np.argsort(-judged.separation, kind="stable")[: SCREENED // 2]
     by_cut = np.argsort(-judged.gains, kind="stable")
-    others = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
-    return np.concatenate([by_auc, others])
+    rest = by_cut[~np.isin(by_cut, by_auc)][: SCREENED - len(by_auc)]
+    return np.concatenate([by_auc, rest])
 
 
 def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
     """Trains the candidate that predicts membership best in cross-validation.
 
     Args:
-        features: Feature vectors [n, f] of which at least one varies.
+        features: Feature vectors [n, f], in which at least one feature varies.
         member: Memberships [n], of both worlds.
         seed: Seed in [0, 2**32).
 
     Returns:
-        Calibrated log-odds of membership, of equally frequent worlds.
+        A scorer of calibrated log-odds of membership, for equally frequent worlds.
     """
     varies = np.flatnonzero((features != features[0]).any(axis=0))
     n_folds = min(FOLDS, int(member.sum()), int((~member).sum()))
@@ -340,40 +343,40 @@ def train_chosen(features: FloatArray, member: BoolArray, *, seed: int) -> Score
     pairs = find_pairs(features, member, varies)
 
     def learner_of(rows: BoolArray) -> _Learner:
-        # Without a pair in all trials, a pair in fewer trials would be chance.
-        own = find_pairs(features[rows], member[rows], varies) if len(pairs) else NO_PAIRS
-        return _Learner.of(features[rows], member[rows], varies, own, seed)
+        # If all trials together show no pair, a pair in some of them is due to chance.
+        fold_pairs = find_pairs(features[rows], member[rows], varies) if len(pairs) else NO_PAIRS
+        return _Learner.of(features[rows], member[rows], varies, fold_pairs, seed)
 
     learners = [learner_of(folds != fold) for fold in range(n_folds)]
-    found: list[tuple[str | int, Calibration]] = []
+    calibrations: list[tuple[str | int, Calibration]] = []
     for candidate in CANDIDATES:
         scores = np.empty(len(member))
         for fold, learner in enumerate(learners):
             left_out = folds == fold
-            scorer = learner.learned(candidate, trees=TRIED_TREES)
+            scorer = learner.fit(candidate, trees=TRIED_TREES)
             scores[left_out] = scorer(features[left_out])
-            unpromising = _area(scores[left_out], member[left_out]) < PROMISING
+            unpromising = _auc(scores[left_out], member[left_out]) < PROMISING
             if candidate == FOREST and unpromising:
                 break
         else:
-            found.append((candidate, calibrate(scores, member)))
-            if found[-1][1].gain >= ENOUGH:
+            calibrations.append((candidate, calibrate(scores, member)))
+            if calibrations[-1][1].gain >= ENOUGH:
                 break
-    best, calibration = max(found, key=lambda one: one[1].gain)
-    scorer = _Learner.of(features, member, varies, pairs, seed).learned(best, trees=TREES)
+    best, calibration = max(calibrations, key=lambda entry: entry[1].gain)
+    scorer = _Learner.of(features, member, varies, pairs, seed).fit(best, trees=TREES)
     return Calibrated(scorer, calibration)
 
 
-def _area(scores: FloatArray, member: BoolArray) -> float:
+def _auc(scores: FloatArray, member: BoolArray) -> float:
     """AUC of scores [n]; ties count one half."""
     above = scores[member][:, None] - scores[~member]
     return float((np.sign(above) + 1).mean() / 2)
 
 
 def _folds(member: BoolArray, n_folds: int, rng: np.random.Generator) -> IntArray:
-    """The fold [n] of each trial, stratified by world."""
+    """A random fold [n] for each trial, stratified by world."""
     folds = np.empty(len(member), dtype=np.int64)
     for world in (True, False):
-        own = np.flatnonzero(member == world)
-        folds[rng.permutation(own)] = np.arange(len(own)) % n_folds
+        trials = np.flatnonzero(member == world)
+        folds[rng.permutation(trials)] = np.arange(len(trials)) % n_folds
     return folds

@@ -17,7 +17,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.protocols import BoolArray, FloatArray, GameView, Scorer
 from dpaudit_attacks.chosen import train_chosen
 
-# scikit-learn and `scipy.stats` take a second to import, and so are imported where they are used:
+# scikit-learn and `scipy.stats` take a second to import, so they are imported where they are used:
 # workers, which only compute features, load neither.
 
 TREES = 100
@@ -95,12 +95,14 @@ def require_known(name: str) -> None:
     """Checks the name of a classifier.
 
     Raises:
-        SettingsError: If there is none of that name; the message suggests the closest one.
+        SettingsError: If no classifier has this name; the message suggests the closest one.
     """
-    known = [CHOSEN, *_BUILDERS]
-    if name not in known:
-        hint = did_you_mean(str(name), known)
-        raise SettingsError(f"unknown classifier {name!r}{hint}; there are: {', '.join(known)}")
+    classifiers = [CHOSEN, *_BUILDERS]
+    if name not in classifiers:
+        hint = did_you_mean(str(name), classifiers)
+        raise SettingsError(
+            f"unknown classifier {name!r}{hint}; there are: {', '.join(classifiers)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> S
         seed: Seed in [0, 2**32).
 
     Returns:
-        The fitted scorer: P(in), or, of "chosen", log-odds.
+        The fitted scorer: P(in), or log-odds for "chosen".
 
     Raises:
         SettingsError: If the name is unknown, or one world has no model to learn from.
@@ -167,10 +169,10 @@ def train(name: str, features: FloatArray, member: BoolArray, *, seed: int) -> S
 
 @dataclass(frozen=True, kw_only=True)
 class LearningAttack(ABC):
-    """An attack whose classifier learns from features, whatever these are of.
+    """An attack whose classifier learns from features of any kind.
 
     Attributes:
-        classifier: Its name.
+        classifier: Name of the classifier.
 
     Raises:
         SettingsError: If the classifier is unknown.
@@ -181,7 +183,7 @@ class LearningAttack(ABC):
     def __post_init__(self) -> None:
         require_known(self.classifier)
 
-    def check(self, game: GameView) -> None:  # noqa: B027 - a default, not a duty
+    def check(self, game: GameView) -> None:  # noqa: B027 - a default, to be overridden or not
         """Accepts any game."""
 
     def fit(self, features: FloatArray, member: BoolArray, *, seed: int) -> Scorer:
@@ -194,8 +196,8 @@ class ClassifierAttack(LearningAttack):
     """An attack that computes features for a classifier.
 
     Attributes:
-        classifier: "random-forest", "logistic-regression", "gradient-boosting" or "chosen" (the one
-            of a rule, lines and a forest that predicts best on the fitting trials).
+        classifier: "random-forest", "logistic-regression", "gradient-boosting" or "chosen" (a rule,
+            a line or a forest, whichever predicts best on the fitting trials).
 
     Raises:
         SettingsError: If the classifier is unknown.
@@ -222,11 +224,11 @@ def require_positive(option: str, value: int) -> None:
     """Checks an option that counts something.
 
     Args:
-        option: Its name.
+        option: Name of the option.
         value: Its value.
 
     Raises:
-        SettingsError: If it is not a whole number of at least 1.
+        SettingsError: If the value is not a whole number of at least 1.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise SettingsError(f"{option} must be a whole number of at least 1, got {value!r}")

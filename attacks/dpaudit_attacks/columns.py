@@ -1,4 +1,4 @@
-"""A stack of tables as arrays with one column per row, and the public bins of their values.
+"""A stack of tables as arrays with one column of the table per row, and public bins of values.
 
 Everything here follows from the schema: no bin depends on the data of one world.
 """
@@ -24,21 +24,21 @@ Numbers farther out, including infinite ones, are clipped to this distance, so s
 stay finite.
 """
 BLOCK = 2**17
-"""Numbers processed at once: 1 MiB for each array, about what the cache of a core holds."""
+"""Numbers processed at once: 1 MiB per array, about the cache of a core."""
 WORD = 64
-"""Bits of a word: the number of rows of which one word holds a flag."""
+"""Bits of a word: the number of rows for which one word holds a flag."""
 
 GRID = 2.0**-32
 """Sums are rounded to multiples of this, in a unit of their size.
 
-Their last bits depend on the order in which a processor adds, so a result would not repeat on
-another machine.
+Their last bits depend on the order in which a processor adds, so results would differ between
+machines.
 """
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
-def settled(sums: FloatArray, unit: FloatArray | float = 1.0) -> FloatArray:
+def round_sums(sums: FloatArray, unit: FloatArray | float = 1.0) -> FloatArray:
     """Sums without their last bits: rounded to multiples of `GRID` units, unless that overflows."""
     with np.errstate(all="ignore"):
         step = unit * GRID
@@ -47,10 +47,10 @@ def settled(sums: FloatArray, unit: FloatArray | float = 1.0) -> FloatArray:
 
 
 def cell_codes(cells: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Codes of cells by their bits [..., d, n]; the code of a value differs between columns.
+    """Codes of cells by their bits [..., d, n]; equal values in different columns have other codes.
 
     The sum over columns, modulo 2^64, is a code of the row: equal rows have equal codes, and
-    different ones do by chance once in 10^13 tables of 1,000 rows.
+    different rows have by chance once in 10^13 tables of 1,000 rows.
     """
     column = np.arange(1, cells.shape[-2] + 1, dtype=np.uint64)[:, None] * _MIX
     mixed = (cells ^ column) * _MIX
@@ -62,15 +62,15 @@ def cell_codes(cells: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def in_fixed_order(values: FloatArray) -> FloatArray:
-    """The rows of tables [M, n, d] in an order that does not depend on that of the release.
+    """The rows of tables [M, n, d] in an order that does not depend on the order of the release.
 
-    Features of these rows then have the same bits for every order of the release.
+    Features of these rows then are bit-identical for every order of the release.
     """
     cells = np.ascontiguousarray(values.swapaxes(1, 2)) + 0.0  # one zero
     cells[np.isnan(cells)] = np.nan  # one NaN
     order = cell_codes(cells.view(np.uint64)).sum(axis=1).argsort(axis=1)
-    found: FloatArray = values[np.arange(len(values))[:, None], order]  # by whole rows: faster
-    return found
+    sorted_values: FloatArray = values[np.arange(len(values))[:, None], order]  # whole rows: faster
+    return sorted_values
 
 
 def ranges(schema: Schema) -> tuple[FloatArray, FloatArray]:
@@ -82,12 +82,12 @@ def ranges(schema: Schema) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, eq=False)
 class ColumnStack:
-    """The columns of M tables of n rows; equal only to itself.
+    """The columns of M tables of n rows; a stack is equal only to itself.
 
     Attributes:
         numbers: Numeric columns [M, numeric columns, n]; NaN where missing, else finite.
         slots: The other columns [M, other columns, n]: 0..c-1 for the categories in schema order, c
-            for any other value, c + 1 for missing.
+            for any other value, c + 1 for a missing one.
     """
 
     numbers: FloatArray
@@ -106,15 +106,17 @@ class ColumnStack:
         reach = FAR * (upper - lower)
         by_column = np.ascontiguousarray(values.swapaxes(1, 2), dtype=np.float64)
         codes = by_column[:, ~numeric].astype(np.int64)
-        named = [len(column.categories) for column in schema.columns if not column.kind.numeric]
-        unnamed = np.array(named, dtype=np.int64)[:, None] + (codes == MISSING)
+        categories = [
+            len(column.categories) for column in schema.columns if not column.kind.numeric
+        ]
+        unnamed = np.array(categories, dtype=np.int64)[:, None] + (codes == MISSING)
         return ColumnStack(
             np.clip(by_column[:, numeric], lower - reach, upper + reach) + 0.0,  # one zero
             np.where(codes < 0, unnamed, codes),
         )
 
-    def fewest(self, most: int) -> ColumnStack:
-        """At most so many rows of each table, those with the smallest codes, in their order.
+    def with_smallest_codes(self, most: int) -> ColumnStack:
+        """Up to `most` rows of each table, those with the smallest codes, by ascending code.
 
         Codes follow from the values, so that the order of rows does not matter.
         """
@@ -126,7 +128,7 @@ class ColumnStack:
 
     @cached_property
     def ordered(self) -> FloatArray:
-        """`numbers`, with each column of each table in ascending order, missing ones last."""
+        """`numbers`, with each column of each table in ascending order, missing values last."""
         return np.sort(self.numbers, axis=-1)
 
     @cached_property
@@ -146,7 +148,7 @@ class ColumnStack:
         return np.sort(self.codes.sum(axis=1)[:, None] - self.codes, axis=-1)
 
 
-def packed(flags: BoolArray) -> npt.NDArray[np.uint64]:
+def pack_bits(flags: BoolArray) -> npt.NDArray[np.uint64]:
     """Flags [..., n] as bits of words [..., ceil(n / 64)]; bits beyond n are 0."""
     octets = np.packbits(flags, axis=-1)
     words = np.zeros((*flags.shape[:-1], -(-flags.shape[-1] // WORD)), dtype=np.uint64)
@@ -160,7 +162,7 @@ def in_blocks(
     """Computes features of many tables, a few at a time, so that memory does not grow with M.
 
     Args:
-        features: Gives features [m, f] of values [m, n, d], each row from its own table only.
+        features: Computes features [m, f] of values [m, n, d], each row from one table only.
         values: Values [M, n, d].
         cells: Size of the largest intermediate array for one table.
 
@@ -168,18 +170,18 @@ def in_blocks(
         Features [M, f].
     """
     first = features(values[:1])
-    found = np.empty((len(values), first.shape[1]), dtype=np.float64)
-    found[:1] = first
+    result = np.empty((len(values), first.shape[1]), dtype=np.float64)
+    result[:1] = first
     step = max(1, BLOCK // max(cells, first.shape[1]))
     for start in range(1, len(values), step):
-        found[start : start + step] = features(values[start : start + step])
-    return found
+        result[start : start + step] = features(values[start : start + step])
+    return result
 
 
 def edges(column: Column, bins: int) -> FloatArray:
     """Edges [bins + 1] of equal bins over a numeric column's bounds.
 
-    Computed as lower + width * k / bins, which is exact if the edge is a whole number.
+    Edge k is lower + width * k / bins, which is exact if it is a whole number.
     """
     lower, upper = column.bounds
     cuts = lower + (upper - lower) * np.arange(bins + 1) / bins
@@ -192,7 +194,7 @@ def limits(column: Column, bins: int) -> FloatArray:
     """Limits [bins + 1] of the same bins: bin k holds numbers >= limit k and < limit k + 1.
 
     The last limit is the next number above the upper bound, so that the last bin holds the bound.
-    Not to be written to.
+    The array is read-only.
     """
     cuts = edges(column, bins)
     cuts[-1] = np.nextafter(cuts[-1], np.inf)
@@ -201,7 +203,7 @@ def limits(column: Column, bins: int) -> FloatArray:
 
 
 def bin_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
-    """How many numbers lie in each bin.
+    """Counts the numbers in each bin.
 
     Args:
         ordered: Numbers of M tables [M, n] in ascending order, missing ones (NaN) last.
@@ -210,7 +212,7 @@ def bin_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
     Returns:
         Counts [M, bins + 3]: below, in each bin, above, missing.
     """
-    # How many numbers are below a limit is found by binary search; NaN is above all numbers.
+    # Binary search counts the numbers below a limit; NaN sorts above all numbers.
     smaller = np.zeros((len(ordered), len(cuts) + 3), dtype=np.int64)
     for row, numbers in zip(smaller, ordered, strict=True):
         row[1:-2] = numbers.searchsorted(cuts)
@@ -220,17 +222,17 @@ def bin_counts(ordered: FloatArray, cuts: FloatArray) -> IntArray:
 
 
 def slot_counts(slots: IntArray, n_slots: int) -> IntArray:
-    """How often each slot occurs.
+    """Counts how often each slot occurs.
 
     Args:
         slots: Slots of M tables [M, n].
-        n_slots: How many slots there are.
+        n_slots: Number of slots.
 
     Returns:
         Counts [M, n_slots].
     """
-    own = slots + n_slots * np.arange(len(slots))[:, None]  # each table has its own slots
-    counts = np.bincount(own.ravel(), minlength=n_slots * len(slots))
+    shifted = slots + n_slots * np.arange(len(slots))[:, None]  # each table has its own slots
+    counts = np.bincount(shifted.ravel(), minlength=n_slots * len(slots))
     return counts.reshape(len(slots), n_slots)
 
 
@@ -246,7 +248,7 @@ def category_names(column: Column, schema: Schema) -> list[str]:
 
 
 def bin_names(column: Column, schema: Schema, bins: int) -> list[str]:
-    """Names of a number's bins in feature names: below its bounds, between them, above them.
+    """Names of a numeric column's bins in feature names: below, between and above its bounds.
 
     Bounds of an inferred schema are the smallest and the largest value of the table, so its bins
     are named by position, from 1.

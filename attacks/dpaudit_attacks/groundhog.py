@@ -2,9 +2,10 @@
 
 Stadler, Oprisanu, Troncoso: "Synthetic Data - Anonymisation Groundhog Day", USENIX Security 2022.
 The features do not depend on the target; the classifier learns how its presence changes them.
-F_naive are summary statistics of each column, F_hist its distribution over public bins, F_corr
-correlations of every two columns. Bins come from the schema and keep their identity: published
-versions of F_hist had two errors: sorting counts, and binning with the data of one world.
+F_naive are summary statistics of each column, F_hist its distribution over public bins, F_corr the
+correlations of every two columns. Bins come from the schema and keep their identity, because
+published versions of F_hist made two errors: they sorted counts, and binned with the data of one
+world.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from dpaudit_attacks.columns import (
     in_blocks,
     in_fixed_order,
     limits,
-    settled,
+    round_sums,
     slot_counts,
 )
 
 
 class _GroundHog(ClassifierAttack):
-    """The common base of the paper's attacks: it processes a few tables at a time."""
+    """The base of the paper's attacks, which processes a few tables at a time."""
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
@@ -155,8 +156,8 @@ class Ensemble(_GroundHog):
 
 def _require_spread(spread: str) -> None:
     if spread not in SPREADS:
-        known = " or ".join(repr(name) for name in SPREADS)
-        raise SettingsError(f"spread must be {known}, got {spread!r}")
+        choices = " or ".join(repr(name) for name in SPREADS)
+        raise SettingsError(f"spread must be {choices}, got {spread!r}")
 
 
 SPREADS = ("std", "variance")
@@ -179,9 +180,10 @@ def naive_values(stack: ColumnStack, schema: Schema, *, spread: str) -> FloatArr
     """Summary statistics, column by column.
 
     For a number: minimum, maximum, mean, median and spread (dividing by the count) of the values
-    present; 0 if there are none. For a category: codes of the most and of the least frequent one
-    that occurs (the lowest code among ties; unnamed ones share the code after the last; -1 if none
-    occurs) and how many occur. Then, if values may be missing, the share of missing ones.
+    present; 0 if there are none. For a category: the codes of the most and the least frequent
+    category that occurs (on a tie the lowest code; unnamed categories share the code after the
+    last; -1 if none occurs), and the number of categories that occur. Then, if values may be
+    missing, the share of missing ones.
 
     Args:
         stack: M tables.
@@ -193,40 +195,44 @@ def naive_values(stack: ColumnStack, schema: Schema, *, spread: str) -> FloatArr
     """
     bounds = [column.bounds for column in schema.columns if column.kind.numeric]
     widths = np.array([upper - lower for lower, upper in bounds], dtype=np.float64)
-    numeric = iter(_numeric(stack, widths, spread=spread).swapaxes(0, 1))
+    numeric = iter(_summarise_numbers(stack, widths, spread=spread).swapaxes(0, 1))
     categorical = iter(stack.slots.swapaxes(0, 1))
     parts = []
     for column in schema.columns:
         if column.kind.numeric:
             summary = next(numeric)
         else:
-            summary = _categorical(slot_counts(next(categorical), len(column.categories) + 2))
+            summary = _summarise_categories(
+                slot_counts(next(categorical), len(column.categories) + 2)
+            )
         parts.append(summary if column.missing else summary[:, :-1])
     return np.concatenate(parts, axis=1)
 
 
-def _numeric(stack: ColumnStack, widths: FloatArray, *, spread: str) -> FloatArray:
+def _summarise_numbers(stack: ColumnStack, widths: FloatArray, *, spread: str) -> FloatArray:
     """Summaries [M, numeric columns, 6] of sorted numbers; the last is the share missing."""
     ordered = stack.ordered
     missing = np.isnan(ordered)
     absent = missing.sum(axis=-1)
     present = ordered.shape[-1] - absent
-    some = np.maximum(present, 1)
+    divisor = np.maximum(present, 1)
 
     def at(place: IntArray) -> FloatArray:
         return np.take_along_axis(ordered, place[..., None], axis=-1)[..., 0]
 
-    mean = np.where(missing, 0.0, ordered).sum(axis=-1) / some
+    mean = np.where(missing, 0.0, ordered).sum(axis=-1) / divisor
     deviations = ordered - mean[..., None]
     deviations[missing] = 0.0
-    variance = np.einsum("mdn,mdn->md", deviations, deviations) / some
+    variance = np.einsum("mdn,mdn->md", deviations, deviations) / divisor
     summary = np.stack(
         [
             ordered[..., 0],
-            at(some - 1),
-            settled(mean, widths),
-            (at((some - 1) // 2) + at(some // 2)) / 2,
-            settled(np.sqrt(variance), widths) if spread == "std" else settled(variance, widths**2),
+            at(divisor - 1),
+            round_sums(mean, widths),
+            (at((divisor - 1) // 2) + at(divisor // 2)) / 2,
+            round_sums(np.sqrt(variance), widths)
+            if spread == "std"
+            else round_sums(variance, widths**2),
             absent / ordered.shape[-1],
         ],
         axis=-1,
@@ -235,16 +241,16 @@ def _numeric(stack: ColumnStack, widths: FloatArray, *, spread: str) -> FloatArr
     return summary
 
 
-def _categorical(counts: IntArray) -> FloatArray:
+def _summarise_categories(counts: IntArray) -> FloatArray:
     """Summary [M, 4] of the counts [M, slots] of a column; the last is the share missing."""
     seen = counts[:, :-1]
     occurring = seen > 0
     rarest = np.where(occurring, seen, np.iinfo(np.int64).max).argmin(axis=1)
-    none = ~occurring.any(axis=1)
+    is_empty = ~occurring.any(axis=1)
     return np.column_stack(
         [
-            np.where(none, -1, seen.argmax(axis=1)),
-            np.where(none, -1, rarest),
+            np.where(is_empty, -1, seen.argmax(axis=1)),
+            np.where(is_empty, -1, rarest),
             occurring.sum(axis=1),
             counts[:, -1] / counts.sum(axis=1),
         ]
@@ -256,15 +262,15 @@ def histogram_names(schema: Schema, *, bins: int) -> tuple[FeatureName, ...]:
     return tuple(
         FeatureName(column.name, feature)
         for column in schema.columns
-        for feature in _shares(column, schema, bins) + ["share of missing"] * column.missing
+        for feature in _share_names(column, schema, bins) + ["share of missing"] * column.missing
     )
 
 
 def histogram_values(stack: ColumnStack, schema: Schema, *, bins: int) -> FloatArray:
     """Proportions of rows, column by column.
 
-    For a number: below the bounds, in each of `bins` equal bins between them, above them. For a
-    category: each one in schema order, then all others together. Then, if values may be missing,
+    For a number: below the bounds, in each of `bins` equal bins between them, above them. For
+    categories: each one in schema order, then all others together. Then, if values may be missing,
     the share of missing ones.
 
     Args:
@@ -287,11 +293,12 @@ def histogram_values(stack: ColumnStack, schema: Schema, *, bins: int) -> FloatA
     return np.asarray(np.concatenate(parts, axis=1) / n_rows, dtype=np.float64)
 
 
-def _shares(column: Column, schema: Schema, bins: int) -> list[str]:
+def _share_names(column: Column, schema: Schema, bins: int) -> list[str]:
+    """Names of the shares of one column."""
     if column.kind.numeric:
         return [f"share {place}" for place in bin_names(column, schema, bins)]
-    known = [f"share of {name}" for name in category_names(column, schema)]
-    return [*known, "share of other categories"]
+    named = [f"share of {name}" for name in category_names(column, schema)]
+    return [*named, "share of other categories"]
 
 
 def correlation_names(schema: Schema) -> tuple[FeatureName, ...]:
@@ -301,8 +308,8 @@ def correlation_names(schema: Schema) -> tuple[FeatureName, ...]:
         if column.kind.numeric:
             labels.append((column.name, ""))
         else:
-            known = category_names(column, schema)
-            labels += [(column.name, f"{column.name}={name}") for name in known]
+            categories = category_names(column, schema)
+            labels += [(column.name, f"{column.name}={name}") for name in categories]
         if indicator is not None or (column.missing and not column.kind.numeric):
             labels.append((column.name, f"{column.name} missing"))
     return tuple(_pair_name(*first, *second) for first, second in combinations(labels, 2))
@@ -323,15 +330,16 @@ def correlation_values(tables: FloatArray, schema: Schema) -> FloatArray:
     constant = matrix.max(axis=1) == matrix.min(axis=1)
     matrix -= matrix.mean(axis=1, keepdims=True)
     norms = np.sqrt(np.einsum("mnw,mnw->mw", matrix, matrix))
-    # The mean of a constant may have a rounding error, which would correlate.
+    # The mean of a constant may have a rounding error, which would show as correlation.
     norms[constant | (norms == 0)] = np.inf
     matrix /= norms[:, None]
     first, second = np.triu_indices(matrix.shape[2], k=1)
     products = (matrix.swapaxes(1, 2) @ matrix)[:, first, second]
-    return settled(np.clip(products, -1.0, 1.0))
+    return round_sums(np.clip(products, -1.0, 1.0))
 
 
 def _pair_name(column: str, part: str, other_column: str, other_part: str) -> FeatureName:
+    """Name of the correlation of two columns, or of categories of them."""
     columns = column if column == other_column else f"{column} & {other_column}"
     if not part and not other_part:
         return FeatureName(columns, "correlation")

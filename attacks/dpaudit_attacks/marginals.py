@@ -1,8 +1,8 @@
 """An attack on generators that are known to measure certain marginals.
 
-The attack MAMA-MIA of Golob et al. 2024 compares the target's density in the synthetic table with
-that in a reference table, on the marginals that a generator is known to measure. Here the attacker
-knows the table without the target, which is the best possible reference.
+The attack MAMA-MIA of Golob et al. 2024 compares the target's density in the synthetic table and in
+a reference table, on the marginals that a generator is known to measure. Here the attacker knows
+the table without the target, which is the best possible reference.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import WORD, in_blocks, settled
-from dpaudit_attacks.queries import alike_in, count_matches
+from dpaudit_attacks.columns import WORD, in_blocks, round_sums
+from dpaudit_attacks.queries import count_matches, matchers_of
 
 ALL = "all marginals"
 MOST = 65_536
@@ -28,13 +28,13 @@ MOST = 65_536
 class MarginalQueries(ClassifierAttack):
     """For each marginal that the generator measures, the number of rows in the target's cell.
 
-    The first feature is the mean over marginals of the cell's density in the synthetic table over
-    that in the table without the target.
+    The first feature is the mean, over marginals, of the cell's density in the synthetic table
+    divided by its density in the table without the target.
 
     Attributes:
-        marginals: The marginals, columns joined by "+" and marginals by "/" ("age+job/income"); all
-            of `order` columns if empty.
-        order: Columns of each marginal if none are named.
+        marginals: The marginals, with columns joined by "+" and marginals by "/"
+            ("age+job/income"); if empty, all marginals of `order` columns.
+        order: Number of columns of each marginal, if none are named.
         bins: Equal bins over a numeric column's bounds.
 
     Raises:
@@ -52,10 +52,10 @@ class MarginalQueries(ClassifierAttack):
         require_positive("bins", self.bins)
 
     def check(self, game: GameView) -> None:
-        """Checks that the columns of the marginals exist, and that there are not too many.
+        """Checks that the marginals' columns exist, and that there are not too many marginals.
 
         Raises:
-            SettingsError: If they are not.
+            SettingsError: If a column is unknown, or there are too many marginals.
         """
         self._subsets(game)
 
@@ -69,33 +69,35 @@ class MarginalQueries(ClassifierAttack):
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
         subsets = self._subsets(game)
-        known = game.other_values[None]
-        targets = alike_in(game, self.bins)
+        known_table = game.other_values[None]
+        targets = matchers_of(game, self.bins)
         n_rows, columns = values.shape[1:]
 
         def matches(block: FloatArray) -> FloatArray:
             """Counts [M, q], over all rows of a unit."""
-            counts = [count_matches(alike(block), subsets) for alike in targets]
+            counts = [count_matches(match(block), subsets) for match in targets]
             return np.asarray(sum(counts), dtype=np.float64)
 
-        expected = (matches(known) + 1) * n_rows / max(1, known.shape[1])
+        # One is added to every count, so that no density is 0.
+        expected = (matches(known_table) + 1) * n_rows / max(1, known_table.shape[1])
 
         def features(block: FloatArray) -> FloatArray:
             counts = matches(block)
-            return np.column_stack([settled(((counts + 1) / expected).mean(axis=1)), counts])
+            return np.column_stack([round_sums(((counts + 1) / expected).mean(axis=1)), counts])
 
         words = len(subsets) * -(-n_rows // WORD)
         return in_blocks(features, values, cells=n_rows * columns + words)
 
     def _subsets(self, game: GameView) -> BoolArray:
+        """The marginals as column subsets [q, d]."""
         names = game.schema.names
         if self.marginals:
-            asked = [part.split("+") for part in self.marginals.split("/")]
-            unknown = [name for part in asked for name in part if name not in names]
+            requested = [part.split("+") for part in self.marginals.split("/")]
+            unknown = [name for part in requested for name in part if name not in names]
             if unknown:
                 hint = did_you_mean(unknown[0], names)
                 raise SettingsError(f"marginals: there is no column {unknown[0]!r}{hint}")
-            chosen = [tuple(names.index(name) for name in part) for part in asked]
+            chosen = [tuple(names.index(name) for name in part) for part in requested]
         elif self.order > len(names):
             raise SettingsError(
                 f"order={self.order} is more than the {len(names)} columns: lower it"

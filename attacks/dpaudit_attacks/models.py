@@ -25,7 +25,7 @@ class DisclosureAttack(LearningAttack):
     """An attack that computes features of a model's disclosure for a classifier.
 
     Attributes:
-        classifier: As for attacks on tables.
+        classifier: As for attacks on tables (`ClassifierAttack`).
 
     Raises:
         SettingsError: If the classifier is unknown.
@@ -48,9 +48,9 @@ class Logan(DisclosureAttack):
     """The discriminator's score of the target (LOGAN, white-box).
 
     Hayes, Melis, Danezis and De Cristofaro 2019, "LOGAN: Membership Inference Attacks Against
-    Generative Models", section 4.1: a discriminator that has seen a record scores it higher. There
-    the records with the highest scores are called members; here the target's score is compared with
-    those of records that are in both worlds.
+    Generative Models", section 4.1: a discriminator that has seen a record scores it higher. There,
+    the records with the highest scores are called members; here, the target's score is compared
+    with the scores of records that are in both worlds.
     """
 
     sees = Disclosure.DISCRIMINATOR
@@ -58,8 +58,8 @@ class Logan(DisclosureAttack):
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `model_features`."""
         return tuple(
-            FeatureName("target", what)
-            for what in (
+            FeatureName("target", feature)
+            for feature in (
                 "discriminator score",
                 "discriminator score above the mean of others",
                 "share of others with a lower discriminator score",
@@ -67,21 +67,21 @@ class Logan(DisclosureAttack):
         )
 
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
-        """The target's score, by how much it is above the others' mean, and its rank.
+        """The target's score, its difference from the others' mean, and its rank.
 
         The score of a unit is the mean of its rows' scores.
         """
         rows = len(game.target)
-        own, others = disclosed[:rows].mean(), disclosed[rows:]
+        score, others = disclosed[:rows].mean(), disclosed[rows:]
         if len(others) == 0:
-            return np.array([own, 0.0, 0.0])
-        below = (np.mean(others < own) + np.mean(others <= own)) / 2
-        return np.array([own, own - others.mean(), below])
+            return np.array([score, 0.0, 0.0])
+        below = (np.mean(others < score) + np.mean(others <= score)) / 2
+        return np.array([score, score - others.mean(), below])
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParameterSummary(DisclosureAttack):
-    """A model's public weights: number, size, and 64 numbers that represent them.
+    """A model's public weights: their number and size, and 64 numbers that represent them.
 
     Up to 64 weights are used directly. More are projected by random signs that are the same for
     every model (Achlioptas 2003, "Database-friendly random projections"), which preserves the size
@@ -96,7 +96,7 @@ class ParameterSummary(DisclosureAttack):
         return tuple(FeatureName("parameters", name) for name in names)
 
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
-        """Summary, then the weights or their projection [6 + 64]."""
+        """The summary, then the weights or their projection [6 + 64]."""
         shown = np.zeros(SHOWN)
         if len(disclosed) <= SHOWN:
             shown[: len(disclosed)] = disclosed
@@ -118,19 +118,19 @@ class ParameterSummary(DisclosureAttack):
 class ReleasedFacts(DisclosureAttack):
     """The facts that the proof protects, one feature each: noisy counts, released labels.
 
-    If the generator declares how its target changes them (`GameView.released_effect`), the first
-    feature is the sum with these weights: no training finds a better direction among many facts.
+    If the generator declares how the target changes them (`GameView.released_effect`), the first
+    feature is their sum with these weights: no training finds a better direction among many facts.
     """
 
     sees = Disclosure.RELEASED
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
-        """The facts by their names."""
+        """Names of the facts."""
         facts = tuple(FeatureName(name, "released") for name in game.released_facts)
         return facts if game.released_effect is None else (_WEIGHTED, *facts)
 
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
-        """The facts as they are, after their weighted sum where the weights are known."""
+        """The facts as released, after their weighted sum if the weights are known."""
         if game.released_effect is None:
             return disclosed
         return np.append(disclosed @ game.released_effect, disclosed)

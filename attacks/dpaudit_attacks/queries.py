@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations, pairwise, product
 from math import comb, log10, prod
 from typing import Final
@@ -29,7 +29,7 @@ from dpaudit_attacks.columns import (
     category_names,
     in_blocks,
     limits,
-    packed,
+    pack_bits,
     slot_counts,
 )
 
@@ -39,15 +39,15 @@ class TargetQueries(ClassifierAttack):
     """For each of many column subsets, the number of rows equal to the target on the subset.
 
     Equal means: the same category, the same of `bins` equal bins between a numeric column's bounds
-    (the same number, for an integer column of at most `bins` values), or missing in both. The
-    empty subset counts the rows, which a sound game keeps constant.
+    (the same number, for an integer column of at most `bins` values), or missing in both. The empty
+    subset counts all rows, which a sound game keeps constant.
 
-    Of a unit with several rows: the number of rows equal to any of them, how many of them have an
-    equal row, and the number of equal pairs; then joint facts of the unit (`joint_values`).
+    For a unit with several rows: the number of rows equal to any of its rows, the number of its
+    rows that have an equal row, and the number of equal pairs; then joint facts (`joint_values`).
 
     Attributes:
-        max_queries: Largest number of subsets; all 2^d if they fit, see `column_subsets`. Rows of a
-            unit share it.
+        max_queries: Largest number of subsets; all 2^d if they fit, see `column_subsets`. The rows
+            of a unit share it.
         bins: Equal bins over a numeric column's bounds.
 
     Raises:
@@ -83,20 +83,21 @@ class TargetQueries(ClassifierAttack):
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
-        targets, subsets = alike_in(game, self.bins), self._subsets(game)
+        targets, subsets = matchers_of(game, self.bins), self._subsets(game)
         n_rows, columns = values.shape[1:]
         words = len(subsets) * -(-n_rows // WORD)
 
         def features(block: FloatArray) -> FloatArray:
             if len(targets) == 1:
                 return count_matches(targets[0](block), subsets)
-            equal = [alike(block) for alike in targets]
+            equal = [match(block) for match in targets]
             joint = joint_values(equal, block, game.target_values, game.schema, self.bins)
             return np.concatenate([count_matches_of_any(equal, subsets), joint], axis=1)
 
         return in_blocks(features, values, cells=n_rows * columns * len(targets) + words)
 
     def _subsets(self, game: GameView) -> BoolArray:
+        """The column subsets to count on; the rows of a unit share `max_queries`."""
         columns = len(game.schema.columns)
         if len(game.target) == 1:
             return column_subsets(columns, self.max_queries)
@@ -152,7 +153,7 @@ class AbsoluteQueries(ClassifierAttack):
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables.
 
-        A row outside the domain counts nowhere.
+        A row outside the domain is not counted.
         """
         columns = game.schema.columns
         sizes = [_n_values(column) for column in columns]
@@ -173,20 +174,23 @@ class AbsoluteQueries(ClassifierAttack):
 
 
 @lru_cache(maxsize=8)
-def alike_in(game: GameView, bins: int) -> tuple[Callable[[FloatArray], BoolArray], ...]:
-    """Where values [M, n, d] equal those of each row of the target, as `TargetQueries` means it.
+def matchers_of(game: GameView, bins: int) -> tuple[Callable[[FloatArray], BoolArray], ...]:
+    """Functions that find where values [M, n, d] equal those of each row of the target.
+
+    `TargetQueries` defines what equal means.
 
     Args:
         game: The game, for its target and schema.
         bins: Equal bins over a numeric column's bounds.
     """
-    return tuple(_alike_to(target, game.schema, bins) for target in game.target_values)
+    return tuple(_matcher(target, game.schema, bins) for target in game.target_values)
 
 
-def _alike_to(target: FloatArray, schema: Schema, bins: int) -> Callable[[FloatArray], BoolArray]:
+def _matcher(target: FloatArray, schema: Schema, bins: int) -> Callable[[FloatArray], BoolArray]:
+    """The function for one row of the target."""
     columns = schema.columns
-    alike = [_alike(c, value, bins) for c, value in zip(columns, target, strict=True)]
-    lowest, highest = np.array(alike).T
+    intervals = [_equal_values(c, value, bins) for c, value in zip(columns, target, strict=True)]
+    lowest, highest = np.array(intervals).T
     missing = np.isnan(target)
 
     def equal(values: FloatArray) -> BoolArray:
@@ -199,8 +203,8 @@ def _alike_to(target: FloatArray, schema: Schema, bins: int) -> Callable[[FloatA
 def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:
     """For each column subset, the number of rows that are equal on all of it.
 
-    The rows that are equal in a column are the bits of a few words: those of a subset are the "and"
-    of its columns' words, and their number is the number of bits set.
+    The rows that are equal in a column are bits of words. The rows of a subset are the "and" of the
+    words of its columns, and the bits set in it are counted.
 
     Args:
         equal: Where each row of M tables equals the target [M, n, d].
@@ -209,7 +213,7 @@ def count_matches(equal: BoolArray, subsets: BoolArray) -> FloatArray:
     Returns:
         Counts [M, q].
     """
-    return _counted(_matches(equal, subsets))
+    return _count_bits(_matches(equal, subsets))
 
 
 OF_UNITS: Final = (
@@ -227,16 +231,13 @@ def count_matches_of_any(equal: Sequence[BoolArray], subsets: BoolArray) -> Floa
         subsets: Column subsets [q, d].
 
     Returns:
-        Counts [M, 3 q], those of `OF_UNITS` in turn.
+        Counts [M, 3 q], in the order of `OF_UNITS`.
     """
-    first, *others = (_matches(one, subsets) for one in equal)
-    any_of, counts = first.copy(), [_counted(first)]
-    for rows in others:
-        any_of |= rows
-        counts.append(_counted(rows))
-    each = np.stack(counts)
-    appear = (each > 0).sum(axis=0).astype(np.float64)
-    return np.concatenate([_counted(any_of), appear, each.sum(axis=0)], axis=1)
+    matches = [_matches(equal_to_row, subsets) for equal_to_row in equal]
+    by_row = np.stack([_count_bits(rows) for rows in matches])
+    appear = (by_row > 0).sum(axis=0).astype(np.float64)
+    any_row = _count_bits(reduce(np.bitwise_or, matches))
+    return np.concatenate([any_row, appear, by_row.sum(axis=0)], axis=1)
 
 
 # Joint facts of a unit with several rows, which no single row of it has.
@@ -263,21 +264,22 @@ def joint_values(
     """Counts of sequences of the unit's rows and of its sums.
 
     Args:
-        equal: For each row of the unit, where values of M tables equal its own [M, n, d].
+        equal: For each row of the unit, where values of M tables equal its values [M, n, d].
         values: Values [M, n, d] of the tables.
         target: Values [k, d] of the unit.
         schema: Their schema.
-        bins: A value is near a sum within half of one of so many bins of its column.
+        bins: A value is near a sum if they are at most half a bin apart, with this number of bins
+            over its column's bounds.
 
     Returns:
         Features [M, f]: how often two neighbouring rows equal two neighbouring rows of the unit, in
-        each column and in all of them; and for each numeric column how many values are near the
-        sum of the unit.
+        each column and in all columns; and for each numeric column the number of values near the
+        unit's sum.
     """
     tables, _, columns = values.shape
     sequences = np.zeros((tables, columns + 1))
-    for one, following in pairwise(equal):
-        both = one[:, :-1] & following[:, 1:]
+    for earlier, later in pairwise(equal):
+        both = earlier[:, :-1] & later[:, 1:]
         sequences[:, :-1] += both.sum(axis=1)
         sequences[:, -1] += both.all(axis=2).sum(axis=1)
     sums = []
@@ -292,22 +294,22 @@ def joint_values(
 
 def _matches(equal: BoolArray, subsets: BoolArray) -> npt.NDArray[np.uint64]:
     """The rows that are equal on all of each subset, as bits of words [q, M, words]."""
-    agreeing = packed(equal.transpose(2, 0, 1))
-    everywhere = packed(np.ones(equal.shape[:2], dtype=np.bool_))
+    agreeing = pack_bits(equal.transpose(2, 0, 1))
+    everywhere = pack_bits(np.ones(equal.shape[:2], dtype=np.bool_))
     rows = np.tile(everywhere, (len(subsets), 1, 1))  # [q, M, words]: all rows, then ever fewer
-    for asked, those in zip(np.ascontiguousarray(subsets.T), agreeing, strict=True):
-        rows[np.flatnonzero(asked)] &= those
+    for has_column, agreeing_rows in zip(np.ascontiguousarray(subsets.T), agreeing, strict=True):
+        rows[np.flatnonzero(has_column)] &= agreeing_rows
     return rows
 
 
-def _counted(rows: npt.NDArray[np.uint64]) -> FloatArray:
-    """How many bits are set [M, q] in words [q, M, words]."""
+def _count_bits(rows: npt.NDArray[np.uint64]) -> FloatArray:
+    """The number of bits set [M, q] in words [q, M, words]."""
     counts = np.bitwise_count(rows).sum(axis=-1).T
     return np.asarray(counts, dtype=np.float64)
 
 
-def _alike(column: Column, value: float, bins: int) -> tuple[float, float]:
-    """The lowest and the highest value of a column that equal one of the target; NaN if it is."""
+def _equal_values(column: Column, value: float, bins: int) -> tuple[float, float]:
+    """The lowest and highest value of a column that equal the target's; NaN if that is missing."""
     exact = not column.kind.numeric
     if column.kind is Kind.INTEGER:
         lower, upper = column.bounds
@@ -330,18 +332,18 @@ def _n_values(column: Column) -> int:
 
 
 def _value_names(column: Column, schema: Schema) -> list[str]:
-    """Names of the possible values of a non-continuous column in feature names, in order."""
+    """Names of the possible values of a column that is not continuous, in order."""
     missing = ["missing"] * column.missing
     if not column.kind.numeric:
         return category_names(column, schema) + missing
     lower, upper = column.bounds
-    first = 1 - int(lower) if schema.inferred else 0  # its bounds are values of records
-    known = [str(value + first) for value in range(int(lower), int(upper) + 1)]
-    return [f"value {name}" if schema.inferred else name for name in known] + missing
+    first = 1 - int(lower) if schema.inferred else 0  # its bounds are values of records: not named
+    numbers = [str(value + first) for value in range(int(lower), int(upper) + 1)]
+    return [f"value {name}" if schema.inferred else name for name in numbers] + missing
 
 
 def _positions(column: Column, values: FloatArray) -> IntArray:
-    """Position of each value [...] among the possible ones; -1 if it is not one of them."""
+    """Position of each value [...] among the possible values; -1 for an impossible one."""
     first, last = column.bounds if column.kind.numeric else (0.0, len(column.categories) - 1.0)
     missing = np.isnan(values) if column.kind.numeric else values == MISSING
     possible = (values >= first) & (values <= last) & (values == np.floor(values))
@@ -357,24 +359,23 @@ _SEED = 0
 def column_subsets(n_columns: int, max_subsets: int) -> BoolArray:
     """Distinct subsets of d columns, by ascending order; always the same for the same arguments.
 
-    All 2^d if they fit. Else the empty one, the full one and every single column; then, order by
-    order, all subsets of that order if the remaining room holds them, else random ones for half of
-    that room. Low orders come first, because generators learn (and leak) low-order marginals best;
-    a few subsets of high orders detect near copies of the target.
+    All 2^d if they fit. Otherwise the empty subset, the full one and every single column; then,
+    order by order, all subsets of that order if they fit into the remaining room, else random ones
+    for half of that room. Low orders come first, because generators learn (and leak) low-order
+    marginals best; a few subsets of high order detect near copies of the target.
 
     Args:
         n_columns: Number of columns d.
-        max_subsets: Most subsets to choose.
+        max_subsets: Largest number of subsets.
 
     Returns:
         Read-only matrix [q, d], q <= max_subsets; entry (s, c) says whether subset s has column c.
         The first row is the empty subset, the last one the full subset.
 
     Raises:
-        SettingsError: If the empty, the full and the single ones do not all fit.
+        SettingsError: If the empty subset, the full one and the single columns do not all fit.
     """
-    everything = max_subsets >= 2**n_columns
-    if not everything and max_subsets < n_columns + 2:
+    if max_subsets < 2**n_columns and max_subsets < n_columns + 2:
         raise SettingsError(
             f"max_queries={max_subsets} is too few for {n_columns} columns: "
             f"give at least {min(2**n_columns, n_columns + 2)}"
@@ -389,7 +390,7 @@ def column_subsets(n_columns: int, max_subsets: int) -> BoolArray:
             room -= available
         else:
             wanted = (room + 1) // 2  # at most half of all available, so rejection stays cheap
-            chosen += _distinct(rng, n_columns, order, wanted)
+            chosen += _random_subsets(rng, n_columns, order, wanted)
             room -= wanted
     chosen.append(tuple(range(n_columns)))
     masks = np.zeros((len(chosen), n_columns), dtype=np.bool_)
@@ -399,10 +400,12 @@ def column_subsets(n_columns: int, max_subsets: int) -> BoolArray:
     return masks
 
 
-def _distinct(rng: np.random.Generator, n: int, order: int, wanted: int) -> list[tuple[int, ...]]:
+def _random_subsets(
+    rng: np.random.Generator, n: int, order: int, wanted: int
+) -> list[tuple[int, ...]]:
     """`wanted` distinct random subsets of `order` of n columns, sorted."""
-    found: set[tuple[int, ...]] = set()
-    while len(found) < wanted:
+    subsets: set[tuple[int, ...]] = set()
+    while len(subsets) < wanted:
         subset = rng.choice(n, size=order, replace=False, shuffle=False)
-        found.add(tuple(sorted(subset.tolist())))
-    return sorted(found)
+        subsets.add(tuple(sorted(subset.tolist())))
+    return sorted(subsets)

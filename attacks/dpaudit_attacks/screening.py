@@ -1,12 +1,13 @@
 """Features that separate the worlds: alone, by a rule with one cut, and in pairs.
 
-A rule is "in" above a cut and "out" below it, or the reverse. It detects a leak in a single feature
-or in few trials, where an average of many features does not: if only 8 of 80 tables with the target
-have a property, and no other table does, a forest of random feature subsets hardly ever tests it.
+A rule guesses "in" above a cut and "out" below it, or the reverse. It detects a leak in a single
+feature or in few trials, where an average of many features fails: if only 8 of 80 tables with the
+target have a property, and no other table has it, a forest of random feature subsets hardly ever
+tests it.
 
-Some features are informative only together: if one noise is added to two numbers, each hides the
-record and their difference reveals it. So all pairs are screened before single features are: for a
-difference that separates the worlds, also of logarithms (a ratio), and for two numbers that go
+Some features are informative only together: if the same noise is added to two numbers, each alone
+hides the record and their difference reveals it. So pairs are screened before single features: for
+a difference that separates the worlds, also of logarithms (a ratio), and for two numbers that go
 together in one world only.
 """
 
@@ -21,9 +22,9 @@ import numpy as np
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 SMOOTHING = 0.5
-"""Added to every count before taking log-odds (Jeffreys)."""
+"""Added to every count before log-odds are taken (Jeffreys)."""
 BLOCK = 2**16
-"""Numbers sorted at once, so memory does not grow with the number of features."""
+"""Numbers that are sorted at once, so that memory does not grow with the number of features."""
 
 
 @lru_cache(maxsize=16)
@@ -34,17 +35,16 @@ def n_log_n(most: int) -> FloatArray:
 
 
 class Judged(NamedTuple):
-    """How well each of some features [f] alone distinguishes the worlds.
+    """How well each feature [f] alone distinguishes the worlds.
 
     Attributes:
         separation: |AUC - 1/2|; ties count one half (Mann-Whitney).
-        gains: Gain of the best cut: log-likelihood, in nats, minus the logarithm of the feature's
-            number of cuts. Among a thousand features with many values, one separates some trials by
-            chance; a count that is hardly ever above 0 does so much less often. -infinity for a
-            constant.
-        cuts: Where the best cut is.
-        below_in: Trials of world "in" at or below it.
-        below_out: Trials of world "out" at or below it.
+        gains: Log-likelihood of the best cut in nats, minus the logarithm of the number of cuts: a
+            feature with many values separates some trials by chance far more often than a count
+            that is hardly ever above 0. -infinity for a constant.
+        cuts: The best cut.
+        below_in: Trials of world "in" at or below the cut.
+        below_out: Trials of world "out" at or below the cut.
     """
 
     separation: FloatArray
@@ -60,22 +60,22 @@ def judge(features: FloatArray, member: BoolArray, places: IntArray) -> Judged:
     Args:
         features: Feature vectors [n, all features].
         member: Memberships [n], of both worlds.
-        places: Which features.
+        places: Positions of the features to evaluate.
     """
     step = max(1, BLOCK // len(member))
     blocks = [
-        _judged(np.ascontiguousarray(features[:, places[start : start + step]].T), member)
+        _judge_rows(np.ascontiguousarray(features[:, places[start : start + step]].T), member)
         for start in range(0, len(places), step)
     ]
     return Judged(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
-def _judged(rows: FloatArray, member: BoolArray) -> Judged:
+def _judge_rows(rows: FloatArray, member: BoolArray) -> Judged:
     """Judges features [f, n]."""
     (f, n), n_in = rows.shape, int(member.sum())
     order = rows.argsort(axis=1)
     ordered = np.take_along_axis(rows, order, axis=1)
-    # A feature's values form runs of equal ones; a cut is possible after each run but the last.
+    # Sorted, a feature's values form runs of equal ones; each run but the last may end in a cut.
     ends = np.empty((f, n), dtype=np.bool_)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], out=ends[:, :-1])
     ends[:, -1] = True
@@ -95,12 +95,12 @@ def _judged(rows: FloatArray, member: BoolArray) -> Judged:
     cut_in = below_in[best]
     middle = low / 2 + high / 2
     runs = ends.sum(axis=1)
-    none = table[n_in] + table[n - n_in] - table[n]
+    without_cut = table[n_in] + table[n - n_in] - table[n]
     return Judged(
         separation=_separation(
             below_in[ends], np.broadcast_to(below, ends.shape)[ends], runs.cumsum() - 1
         ),
-        gains=likelihood[best] - none - np.log(np.maximum(runs - 1, 1)),
+        gains=likelihood[best] - without_cut - np.log(np.maximum(runs - 1, 1)),
         cuts=np.where((low <= middle) & (middle < high), middle, low),
         below_in=cut_in.astype(np.float64),
         below_out=(place + 1 - cut_in).astype(np.float64),
@@ -108,19 +108,19 @@ def _judged(rows: FloatArray, member: BoolArray) -> Judged:
 
 
 def _separation(below_in: IntArray, below: IntArray, last: IntArray) -> FloatArray:
-    """|AUC - 1/2| [f], from how many trials have at most the value of each run.
+    """|AUC - 1/2| [f], from the numbers of trials at or below the value of each run.
 
     Args:
-        below_in: These numbers of trials in world "in" [runs of all features], feature by feature.
-        below: The same in both worlds.
-        last: Place of each feature's last run [f].
+        below_in: Trials of world "in" [runs of all features], feature by feature.
+        below: Trials of both worlds, in the same order.
+        last: Position of each feature's last run [f].
     """
     first = np.append(0, last[:-1] + 1)
     below_out = below - below_in
-    own_in, lower_out = np.diff(below_in, prepend=0), np.append(0, below_out[:-1])
-    own_in[first], lower_out[first] = below_in[first], 0
-    # Twice how often "in" is above "out"; ties count one half.
-    above = np.add.reduceat(own_in * (lower_out + below_out), first)
+    run_in, lower_out = np.diff(below_in, prepend=0), np.append(0, below_out[:-1])
+    run_in[first], lower_out[first] = below_in[first], 0
+    # Twice the number of pairs in which "in" is above "out"; ties count one half.
+    above = np.add.reduceat(run_in * (lower_out + below_out), first)
     auc = above / (2.0 * below_in[last] * below_out[last])
     return np.asarray(np.abs(auc - 0.5), dtype=np.float64)
 
@@ -131,9 +131,9 @@ class FeatureRule:
 
     Attributes:
         feature: Position of the feature.
-        cut: Values above it are on the upper side.
+        cut: The cut.
         lower: Log-odds at or below the cut.
-        upper: Log-odds above it.
+        upper: Log-odds above the cut.
     """
 
     feature: int
@@ -147,12 +147,12 @@ class FeatureRule:
 
 
 def best_rule(judged: Judged, member: BoolArray, places: IntArray) -> FeatureRule:
-    """The rule on the feature whose best cut gains most; log-odds of 0 if none has a cut.
+    """The rule on the feature whose best cut gains most; log-odds of 0 if no feature has a cut.
 
     Args:
-        judged: The features, judged.
-        member: Memberships [n] of the trials that judged them.
-        places: Which features they are.
+        judged: The evaluated features.
+        member: Memberships [n] of the trials on which they were evaluated.
+        places: Positions of the features.
     """
     best = int(judged.gains.argmax())
     if judged.gains[best] == -np.inf:
@@ -174,31 +174,31 @@ def best_rule(judged: Judged, member: BoolArray, places: IntArray) -> FeatureRul
 
 
 PAIRED: Final = 400
-"""Number of features whose pairs are screened, those with the most distinct values."""
+"""Number of features whose pairs are screened: those with the most distinct values."""
 FOUND: Final = 8
 """Largest number of pairs of each kind; no feature is in two of them."""
 FEWEST: Final = 32
-"""With fewer trials, no pair stands out among so many."""
+"""Fewest trials in which a pair can stand out among so many."""
 MARGIN: Final = 5.0
-"""Gain in nats, beyond the logarithm of the number of pairs, from which a pair counts.
+"""Gain in nats, beyond the logarithm of the number of pairs, that a pair must reach.
 
-Without a leak, about one set of trials in 400 has such a pair.
+Without a leak, about one in 400 sets of trials has such a pair.
 """
-_SAME: Final = 1e-9
+_NEGLIGIBLE: Final = 1e-9
 """Features whose squared correlation is this close to 1 are one feature."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Features made from pairs; numbers are in standard deviations from their mean.
+    """Features made from pairs: weighted sums of two numbers, or their distance.
 
     Attributes:
-        first: Positions of the first ones [p].
-        second: Positions of the others [p].
-        logarithm: Whether their logarithms are taken [p].
-        distance: Whether it is their distance, not their weighted sum [p].
+        first: Positions of the first numbers [p].
+        second: Positions of the second numbers [p].
+        logarithm: Whether the logarithms of both are used [p].
+        distance: Whether the feature is a distance instead of a weighted sum [p].
         mean: Means of both [2, p].
-        weights: Weights of both [2, p], standard deviations divided out.
+        weights: Weights of both [2, p], divided by their standard deviations.
     """
 
     first: IntArray
@@ -212,14 +212,14 @@ class Pairs:
         return len(self.first)
 
     def extended(self, features: FloatArray) -> FloatArray:
-        """Feature vectors [n, f] with the pairs after them [n, f + p]."""
+        """Feature vectors [n, f], followed by the pairs [n, f + p]."""
         if not len(self):
             return features
         both = np.stack([features[:, self.first], features[:, self.second]])
         logarithms = np.log(np.maximum(both, np.finfo(np.float64).tiny))
         both = np.where(self.logarithm, logarithms, both)
-        found = ((both - self.mean[:, None]) * self.weights[:, None]).sum(axis=0)
-        return np.concatenate([features, np.where(self.distance, np.abs(found), found)], axis=1)
+        sums = ((both - self.mean[:, None]) * self.weights[:, None]).sum(axis=0)
+        return np.concatenate([features, np.where(self.distance, np.abs(sums), sums)], axis=1)
 
 
 _NOWHERE: Final = np.empty(0, dtype=np.int64)
@@ -235,13 +235,13 @@ def find_pairs(features: FloatArray, member: BoolArray, places: IntArray) -> Pai
     Args:
         features: Feature vectors [n, f].
         member: Memberships [n], of both worlds.
-        places: Which features.
+        places: Positions of the features to pair.
 
     Returns:
-        The pairs that separate the worlds better than either of their features, by more than
-        chance among all pairs.
+        The pairs that separate the worlds better than either of their features, by more than chance
+        among all pairs.
     """
-    found = [NO_PAIRS]
+    parts = [NO_PAIRS]
     if len(member) >= FEWEST and len(places) > 1:
         chosen = features[:, places]
         ordered = np.sort(chosen, axis=0)
@@ -249,22 +249,22 @@ def find_pairs(features: FloatArray, member: BoolArray, places: IntArray) -> Pai
         kept = np.sort(np.argsort(-distinct, kind="stable")[:PAIRED])
         numbers = chosen[:, kept]
         positive = ordered[0, kept] > 0
-        found += _screened(numbers, member, places[kept], logarithm=False)
+        parts += _screen(numbers, member, places[kept], logarithm=False)
         if positive.sum() > 1:
             logarithms = np.log(numbers[:, positive])
-            found += _screened(logarithms, member, places[kept][positive], logarithm=True)
+            parts += _screen(logarithms, member, places[kept][positive], logarithm=True)
     return Pairs(
         *(
-            np.concatenate([getattr(one, name) for one in found], axis=-1)
+            np.concatenate([getattr(part, name) for part in parts], axis=-1)
             for name in Pairs.__dataclass_fields__
         )
     )
 
 
-def _screened(
+def _screen(
     numbers: FloatArray, member: BoolArray, places: IntArray, *, logarithm: bool
 ) -> list[Pairs]:
-    """The pairs of some numbers [n, f]: weighted sums and, unless of logarithms, distances."""
+    """The best pairs among numbers [n, f]: weighted sums and, unless of logarithms, distances."""
     n = len(member)
     mean, scale = numbers.mean(axis=0), numbers.std(axis=0)
     varies = scale > 1e-12 * np.maximum(1.0, np.abs(mean))
@@ -274,10 +274,10 @@ def _screened(
     alone = world @ unit / n
     together = unit.T @ unit / n
     unlike = 1.0 - together**2
-    same = unlike < _SAME
+    same = unlike < _NEGLIGIBLE
     unlike[same] = np.inf
 
-    def made(best: IntArray, weights: FloatArray, *, distance: bool) -> Pairs:
+    def pairs_of(best: IntArray, weights: FloatArray, *, distance: bool) -> Pairs:
         first, second = best.T
         return Pairs(
             places[first],
@@ -288,44 +288,45 @@ def _screened(
             weights / np.stack([scale[first], scale[second]]),
         )
 
-    # The share of the variance of membership that a linear fit to both explains.
+    # The share of the variance of membership that a linear fit to both numbers explains.
     explained = alone[:, None] ** 2 + alone**2 - 2 * together * np.outer(alone, alone)
-    best = _best(explained / unlike, alone, trials=n)
+    best = _best_pairs(explained / unlike, alone, trials=n)
     first, second = best.T
-    r, own, other = together[first, second], alone[first], alone[second]
-    slopes = np.stack([own - r * other, other - r * own]) / unlike[first, second]
-    sums = made(best, slopes, distance=False)
+    r, of_first, of_second = together[first, second], alone[first], alone[second]
+    slopes = np.stack([of_first - r * of_second, of_second - r * of_first])
+    slopes /= unlike[first, second]
+    sums = pairs_of(best, slopes, distance=False)
     if logarithm:
         return [sums]
-    # The share that is explained by whether both are on the same side of their means.
+    # The share that is explained by whether both numbers are on the same side of their means.
     side = np.where(unit > 0, 1.0, -1.0)
     agree = side.T @ side / n
     by_world = (side * world[:, None]).T @ side / n
-    explained = by_world**2 / np.maximum(1.0 - agree**2, _SAME)
+    explained = by_world**2 / np.maximum(1.0 - agree**2, _NEGLIGIBLE)
     explained[same] = 0.0
-    best = _best(explained, world @ side / n, trials=n)
+    best = _best_pairs(explained, world @ side / n, trials=n)
     apart = -np.where(together[tuple(best.T)] < 0, -1.0, 1.0)
-    return [sums, made(best, np.stack([np.ones(len(best)), apart]), distance=True)]
+    return [sums, pairs_of(best, np.stack([np.ones(len(best)), apart]), distance=True)]
 
 
-def _best(explained: FloatArray, alone: FloatArray, *, trials: int) -> IntArray:
-    """The best pairs [p, 2], each feature in one of them.
+def _best_pairs(explained: FloatArray, alone: FloatArray, *, trials: int) -> IntArray:
+    """The best pairs [p, 2], each feature in at most one of them.
 
     Args:
         explained: Share of the variance of membership that each pair explains [f, f].
         alone: Correlations of features alone [f].
         trials: Number of trials.
     """
-    left = 1.0 - np.minimum(np.triu(explained, k=1), 1.0 - _SAME)
-    before = np.maximum(1.0 - alone**2, _SAME)
-    gains = (trials - 4) / 2 * np.log(np.minimum.outer(before, before) / left)
+    unexplained = 1.0 - np.minimum(np.triu(explained, k=1), 1.0 - _NEGLIGIBLE)
+    by_one = np.maximum(1.0 - alone**2, _NEGLIGIBLE)  # unexplained by one of the two
+    gains = (trials - 4) / 2 * np.log(np.minimum.outer(by_one, by_one) / unexplained)
     least = np.log(max(1, gains.size // 2)) + MARGIN
     rows, columns = np.nonzero(gains > least)
     order = np.argsort(-gains[rows, columns], kind="stable")
-    taken: set[int] = set()
-    found: list[tuple[int, int]] = []
+    paired: set[int] = set()
+    pairs: list[tuple[int, int]] = []
     for pair in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
-        if len(found) < FOUND and taken.isdisjoint(pair):
-            found.append(pair)
-            taken.update(pair)
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
+        if len(pairs) < FOUND and paired.isdisjoint(pair):
+            pairs.append(pair)
+            paired.update(pair)
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

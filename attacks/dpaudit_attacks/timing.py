@@ -12,7 +12,7 @@ from dpaudit.plugins.protocols import THE_TRIAL, FeatureName, FloatArray, GameVi
 from dpaudit_attacks.models import DisclosureAttack
 
 _LEAST: Final = np.array([1e-6, 1e-6, 4096.0] * 2)
-"""What is too small to matter: a microsecond, a page of memory."""
+"""Amounts too small to matter: a microsecond, a page of memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,8 @@ class Timing(DisclosureAttack):
     sees = Disclosure.COST
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
-        """What is measured, in the order of `COSTS`."""
-        return tuple(FeatureName(THE_TRIAL, what) for what in COSTS)
+        """Names of the measured costs, in the order of `COSTS`."""
+        return tuple(FeatureName(THE_TRIAL, cost) for cost in COSTS)
 
     def model_features(self, disclosed: FloatArray, game: GameView) -> FloatArray:
         """The logarithm of each number [6]."""

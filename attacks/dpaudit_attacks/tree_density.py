@@ -1,8 +1,8 @@
 """An attack on generators that model the data by a tree of two-way marginals, such as MST.
 
 TAMIS (Andrey et al. 2025) recovers the tree from the synthetic table itself, as the generator would
-without noise, and compares the target's density under the tree's marginals with the same density in
-a reference table. Here the attacker knows the table without the target, which is the best possible
+without noise, and compares the target's density under the tree's marginals with its density in a
+reference table. Here the attacker knows the table without the target, which is the best possible
 reference.
 """
 
@@ -16,17 +16,17 @@ import scipy
 
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
-from dpaudit_attacks.columns import ColumnStack, limits, settled
+from dpaudit_attacks.columns import ColumnStack, limits, round_sums
 
 _FARTHEST = 3.0
-"""More than the largest distance of a marginal from independence: 2."""
+"""Above the largest distance of a marginal from independence, which is 2."""
 
 
 class _Marginals(NamedTuple):
     """Counts of one table.
 
     Attributes:
-        rows: How many rows it has.
+        rows: Number of rows.
         pairs: Rows in each cell of each two-way marginal [s, s], by the slots of all columns; the
             diagonal has the one-way marginals.
     """
@@ -41,9 +41,9 @@ class TreeDensity(ClassifierAttack):
 
     The tree spans all columns and has the pairs whose joint frequencies are farthest (L1) from
     those of independent columns, as in MST without noise. The density of a record is the product of
-    the frequencies of its cells over the tree's pairs, divided by that of each column as often
-    as the column has pairs beyond one. One row is added to every count, so no count is 0. The
-    density of a unit is the product of those of its rows.
+    the frequencies of its cells over the tree's pairs, divided by the frequency of its cell in each
+    column once for every pair of the column beyond the first. One row is added to every count, so
+    no count is 0. The density of a unit is the product of the densities of its rows.
 
     Attributes:
         bins: Equal bins over a numeric column's bounds.
@@ -72,22 +72,22 @@ class TreeDensity(ClassifierAttack):
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""
         targets = self._slots(game.target_values[None], game)[0]
         starts = self._starts(game)
-        known = self._marginals(game.other_values[None], game)
-        found = []
+        reference = self._marginals(game.other_values[None], game)
+        features = []
         for table in values:
-            own = self._marginals(table[None], game)
-            tree = _tree(own, starts)
-            density = sum(_log_density(own, tree, target) for target in targets)
-            reference = sum(_log_density(known, tree, target) for target in targets)
-            found.append((density - reference, density))
-        return settled(np.array(found, dtype=np.float64))
+            marginals = self._marginals(table[None], game)
+            tree = _tree(marginals, starts)
+            density = sum(_log_density(marginals, tree, target) for target in targets)
+            expected = sum(_log_density(reference, tree, target) for target in targets)
+            features.append((density - expected, density))
+        return round_sums(np.array(features, dtype=np.float64))
 
     def _starts(self, game: GameView) -> IntArray:
         """The first slot of each column [d]; numeric columns come first."""
         columns = game.schema.columns
         numeric = [self.bins + 3 for column in columns if column.kind.numeric]
-        others = [len(column.categories) + 2 for column in columns if not column.kind.numeric]
-        return np.cumsum([0, *numeric, *others])
+        categorical = [len(column.categories) + 2 for column in columns if not column.kind.numeric]
+        return np.cumsum([0, *numeric, *categorical])
 
     def _slots(self, values: FloatArray, game: GameView) -> IntArray:
         """The slot of each cell [M, n, d], numeric columns first; each column has its own."""
@@ -102,6 +102,7 @@ class TreeDensity(ClassifierAttack):
         return (slots + self._starts(game)[:-1, None]).swapaxes(1, 2)
 
     def _marginals(self, values: FloatArray, game: GameView) -> _Marginals:
+        """Counts all one- and two-way marginals of one table [1, n, d]."""
         (slots,) = self._slots(values, game)
         marks = np.zeros((len(slots), self._starts(game)[-1]), dtype=np.float32)
         np.put_along_axis(marks, slots, 1.0, axis=1)
@@ -112,8 +113,11 @@ def _tree(marginals: _Marginals, starts: IntArray) -> list[tuple[int, int]]:
     """The pairs of columns, by position, whose marginals are farthest from independence."""
     joint = marginals.pairs / max(1, marginals.rows)
     alone = joint.diagonal()
-    off = np.abs(joint - np.outer(alone, alone))
-    distances = np.add.reduceat(np.add.reduceat(off, starts[:-1], axis=0), starts[:-1], axis=1)
+    difference = np.abs(joint - np.outer(alone, alone))
+    distances = np.add.reduceat(
+        np.add.reduceat(difference, starts[:-1], axis=0), starts[:-1], axis=1
+    )
+    # The maximum spanning tree of the distances.
     spanning = scipy.sparse.csgraph.minimum_spanning_tree(np.triu(_FARTHEST - distances, 1)).tocoo()
     return sorted(zip(spanning.row.tolist(), spanning.col.tolist(), strict=True))
 

@@ -1,9 +1,9 @@
 """A forest of decision trees, grown together level by level.
 
-Extremely randomised trees (Geurts, Ernst and Wehenkel 2006): each node takes the best by Gini of
-some random cuts on random features. Implemented here because scikit-learn's forest has an overhead
-of 1.5 milliseconds for each tree of a hundred trials, and takes 1.2 seconds to import; here one
-array operation handles one level of all trees.
+Extremely randomised trees (Geurts, Ernst and Wehenkel 2006): each node takes the best of some
+random cuts on random features, by Gini impurity. They are implemented here because scikit-learn's
+forest has an overhead of 1.5 milliseconds per tree of a hundred trials, and takes 1.2 seconds to
+import; here one array operation handles one level of all trees.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy.typing as npt
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 
 BLOCK: Final = 2**21
-"""Values compared at once while trees grow, so memory does not grow with their number."""
+"""Values compared at once while trees grow, so memory does not grow with the number of trees."""
 SMALLEST: Final = 1 / 50
-"""A node needs this share of all trials to be split, so the depth does not grow with them."""
+"""A node needs this share of all trials to be split, so depth does not grow with their number."""
 LEAF: Final = -1
-"""The feature entry of a node without a split."""
+"""The feature of a node without a split."""
 
 
 class TreeGroup(NamedTuple):
     """Trees that were grown together, as arrays over the nodes [m] of all of them.
 
     Attributes:
-        roots: How many trees; their roots are the first nodes.
-        feature: The feature that a node splits by; `LEAF` if it does not.
+        roots: Number of trees; their roots are the first nodes.
+        feature: The feature that a node splits by; `LEAF` for a leaf.
         cut: Values above it go to the right.
         child: The left child; the right one is the next node.
         share: Share of world "in" among the trials of a node.
@@ -42,17 +42,17 @@ class TreeGroup(NamedTuple):
     share: FloatArray
 
     def votes(self, features: FloatArray) -> FloatArray:
-        """The sum [n] over the trees of the shares of the leaves that vectors [n, f] end in."""
+        """The shares of the leaves in which vectors [n, f] end, summed over the trees [n]."""
         rows = np.repeat(np.arange(len(features)), self.roots)
         node = np.tile(np.arange(self.roots), len(features))
-        under_way = np.flatnonzero(self.feature[node] != LEAF)
-        while len(under_way):
-            at = node[under_way]
-            right = features[rows[under_way], self.feature[at]] > self.cut[at]
-            node[under_way] = self.child[at] + right
-            under_way = under_way[self.feature[node[under_way]] != LEAF]
-        found: FloatArray = self.share[node].reshape(len(features), self.roots).sum(axis=1)
-        return found
+        descending = np.flatnonzero(self.feature[node] != LEAF)
+        while len(descending):
+            inner = node[descending]
+            right = features[rows[descending], self.feature[inner]] > self.cut[inner]
+            node[descending] = self.child[inner] + right
+            descending = descending[self.feature[node[descending]] != LEAF]
+        votes: FloatArray = self.share[node].reshape(len(features), self.roots).sum(axis=1)
+        return votes
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ class Trees:
         return sum(group.roots for group in self.groups)
 
     def votes(self, features: FloatArray) -> FloatArray:
-        """Votes for "in" [n] on vectors [n, f]; a leaf with both worlds votes in part."""
-        found: FloatArray = np.sum([group.votes(features) for group in self.groups], axis=0)
-        return found
+        """Votes for "in" [n] on vectors [n, f]; a leaf with both worlds gives part of a vote."""
+        votes: FloatArray = np.sum([group.votes(features) for group in self.groups], axis=0)
+        return votes
 
 
 class _Level(NamedTuple):
     """The nodes of one level of all trees that may be split.
 
     Attributes:
-        trials: The trials [k] in those nodes, node by node.
-        starts: Where each node's trials start.
-        nodes: Their numbers.
+        trials: The trials [k] in these nodes, node by node.
+        starts: Where the trials of each node start.
+        nodes: Numbers of the nodes.
     """
 
     trials: IntArray
@@ -89,7 +89,7 @@ class _Level(NamedTuple):
 
     @property
     def owner(self) -> IntArray:
-        """Which of the nodes each trial [k] is in."""
+        """The node of each trial [k], by its place in the level."""
         sizes = np.diff(self.starts, append=len(self.trials))
         return np.repeat(np.arange(len(sizes)), sizes)
 
@@ -98,14 +98,14 @@ class _Cuts(NamedTuple):
     """A cut for each node of a level.
 
     Attributes:
-        feature: On which feature.
-        place: Trials whose code is larger go to the right.
-        found: Whether there is one; the node is a leaf if not.
+        feature: Feature of the cut.
+        place: Trials with a larger code go to the right.
+        splits: Whether the cut splits the node; if not, the node is a leaf.
     """
 
     feature: IntArray
     place: IntArray
-    found: BoolArray
+    splits: BoolArray
 
 
 def grow(
@@ -116,15 +116,15 @@ def grow(
     Args:
         features: Feature vectors [n, f].
         member: Memberships [n], of both worlds.
-        trees: How many trees.
-        cuts: How many random cuts a node chooses from.
+        trees: Number of trees.
+        cuts: Number of random cuts that a node chooses from.
         rng: Draws features and cuts.
     """
-    coded = _coded(features)
+    coded = _encode(features)
     together = max(1, BLOCK // (len(member) * cuts))
     return Trees(
         tuple(
-            _grown(coded, member, min(together, trees - start), cuts, rng)
+            _grow_group(coded, member, min(together, trees - start), cuts, rng)
             for start in range(0, trees, together)
         )
     )
@@ -134,7 +134,7 @@ class _Coded(NamedTuple):
     """Features as ranks among their distinct values, so scales do not matter.
 
     Attributes:
-        codes: The place [n, f] of each value among the distinct ones of its feature.
+        codes: The place [n, f] of each value among the distinct values of its feature.
         values: The distinct values [n, f] of each feature, ascending, then zeros.
     """
 
@@ -142,7 +142,8 @@ class _Coded(NamedTuple):
     values: FloatArray
 
 
-def _coded(features: FloatArray) -> _Coded:
+def _encode(features: FloatArray) -> _Coded:
+    """Replaces the values of each feature by their ranks."""
     order = features.argsort(axis=0, kind="stable")
     ordered = np.take_along_axis(features, order, axis=0)
     place = np.zeros(features.shape, dtype=np.int32)
@@ -153,9 +154,10 @@ def _coded(features: FloatArray) -> _Coded:
     return _Coded(codes, values)
 
 
-def _grown(
+def _grow_group(
     coded: _Coded, member: BoolArray, trees: int, cuts: int, rng: np.random.Generator
 ) -> TreeGroup:
+    """Grows trees together, level by level."""
     n = len(member)
     grown = TreeGroup(
         roots=trees,
@@ -175,11 +177,11 @@ def _grown(
 def _best_cuts(
     coded: _Coded, member: BoolArray, level: _Level, cuts: int, rng: np.random.Generator
 ) -> _Cuts:
-    """The best by Gini of some random cuts on random features, for each node."""
+    """For each node, the best by Gini impurity of some random cuts on random features."""
     trials, starts, nodes = level
     tried = rng.integers(coded.codes.shape[1], size=(len(nodes), cuts))
     owner = level.owner
-    # A row for each trial of a node, a column for each cut; a flat index is read faster than two.
+    # A row per trial of a node, a column per cut; one flat index is faster than two.
     codes = np.take(coded.codes, trials[:, None] * coded.codes.shape[1] + tried[owner])
     low = np.minimum.reduceat(codes, starts, axis=0)
     high = np.maximum.reduceat(codes, starts, axis=0)
@@ -196,18 +198,18 @@ def _best_cuts(
     )
     impurity[low == high] = np.inf
     best = impurity.argmin(axis=1)[:, None]
-    chosen, where, least = (
-        np.take_along_axis(of, best, axis=1)[:, 0] for of in (tried, place, impurity)
+    feature, cut, least_impurity = (
+        np.take_along_axis(by_cut, best, axis=1)[:, 0] for by_cut in (tried, place, impurity)
     )
-    return _Cuts(chosen, where, least < np.inf)
+    return _Cuts(feature, cut, least_impurity < np.inf)
 
 
 def _split(
     grown: TreeGroup, level: _Level, cuts: _Cuts, coded: _Coded, member: BoolArray
 ) -> tuple[TreeGroup, _Level]:
-    """The trees with the children of a level's nodes, and these as the next level."""
-    feature, place = cuts.feature[cuts.found], cuts.place[cuts.found]
-    parents = level.nodes[cuts.found]
+    """Adds the children of a level's nodes to the trees, and returns them as the next level."""
+    feature, place = cuts.feature[cuts.splits], cuts.place[cuts.splits]
+    parents = level.nodes[cuts.splits]
     first = len(grown.feature)
     low, high = coded.values[place, feature], coded.values[place + 1, feature]
     middle = low / 2 + high / 2
@@ -216,21 +218,21 @@ def _split(
     grown.child[parents] = first + 2 * np.arange(len(parents))
 
     owner = level.owner
-    kept = cuts.found[owner]
+    kept = cuts.splits[owner]
     owner, trials = owner[kept], level.trials[kept]
     right = coded.codes[trials, cuts.feature[owner]] > cuts.place[owner]
-    side = 2 * (cuts.found.cumsum() - 1)[owner] + right
+    side = 2 * (cuts.splits.cumsum() - 1)[owner] + right
     order = side.argsort(kind="stable")
     side, trials = side[order], trials[order]
     count = np.bincount(side, minlength=2 * len(parents))
     inside = np.bincount(side, weights=member[trials], minlength=2 * len(parents))
     mixed = (inside > 0) & (inside < count) & (count >= SMALLEST * len(member))
-    none = np.zeros(len(count), dtype=np.int64)
+    zeros = np.zeros(len(count), dtype=np.int64)
     longer = TreeGroup(
         roots=grown.roots,
-        feature=np.concatenate([grown.feature, none + LEAF]),
-        cut=np.concatenate([grown.cut, none]),
-        child=np.concatenate([grown.child, none]),
+        feature=np.concatenate([grown.feature, zeros + LEAF]),
+        cut=np.concatenate([grown.cut, zeros]),
+        child=np.concatenate([grown.child, zeros]),
         share=np.concatenate([grown.share, inside / count]),
     )
     ends = count[mixed].cumsum()

@@ -1,6 +1,6 @@
-"""Recorded calls of mechanisms, and what they cost.
+"""Recorded calls of mechanisms, and what they cost: a lower limit on epsilon, and upper ones.
 
-A limit that is certainly too low, and several that are high enough.
+The lower limit is certainly not above the epsilon of the calls; each accountant's figure covers it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class CallLaw(StrEnum):
-    """What a mechanism draws from, by the names of a replay's ledger."""
+    """The distribution that a mechanism draws from, as a replay's ledger names it."""
 
     GAUSSIAN = "gaussian"
     DISCRETE_GAUSSIAN = "discrete gaussian"
@@ -38,9 +38,9 @@ class CallLaw(StrEnum):
     EXPONENTIAL = "exponential"
     """The exponential mechanism: probability proportional to exp(score / scale)."""
     RANDOMISED_RESPONSE = "randomised response"
-    """The true category with a probability, else one of the others."""
+    """The true category with a given probability, else one of the others at random."""
     PURE = "pure"
-    """Any mechanism of largest privacy loss sensitivity / scale, and of no known law."""
+    """Any mechanism of unknown law whose largest privacy loss is sensitivity / scale."""
 
 
 class Sampling(StrEnum):
@@ -56,26 +56,26 @@ _OTHER_NAMES: Final = {
     "geometric": CallLaw.DISCRETE_LAPLACE,
     "randomized response": "randomised response",
 }
-_WHOLE_CHANGE: Final = (CallLaw.DISCRETE_GAUSSIAN, CallLaw.DISCRETE_LAPLACE)
-_SAMPLED: Final = (CallLaw.GAUSSIAN, CallLaw.LAPLACE, *_WHOLE_CHANGE)
+_INTEGER_LAWS: Final = (CallLaw.DISCRETE_GAUSSIAN, CallLaw.DISCRETE_LAPLACE)
+_SAMPLED: Final = (CallLaw.GAUSSIAN, CallLaw.LAPLACE, *_INTEGER_LAWS)
 _WIDTH: Final = 1e-4
-"""Grid width of losses that are rounded up, as dp-accounting's own."""
+"""Grid width of losses that are rounded up: dp-accounting's default."""
 _SHARE_LOST: Final = 0.04
-"""Share of epsilon that rounding losses down may take: half of it does on average."""
+"""Largest share of epsilon lost by rounding losses down; on average half of it is."""
 _FINEST: Final = 1e-6
 _MOST_POINTS: Final = 1e6
 """Grid points of the largest loss of one call; a tenth of them where losses are huge."""
-_HUGE: Final = 50.0
-_WAYS: Final = 8
-"""Tests that are tried where a lower limit needs a test."""
+_HUGE_LOSS: Final = 50.0
+_TESTS: Final = 8
+"""Number of tests to try where a lower limit needs a test of the answers."""
 _MARGIN: Final = 1e-10
-"""Above what truncation (1e-15 a composition) and rounding may add to a divergence."""
+"""More than truncation (1e-15 per composition) and rounding may add to a divergence."""
 _LEAST_LOG: Final = -700.0
 _GAUSSIANS: Final = (CallLaw.GAUSSIAN, CallLaw.DISCRETE_GAUSSIAN)
-_FEW_LOSSES: Final = (CallLaw.EXPONENTIAL, CallLaw.PURE, CallLaw.RANDOMISED_RESPONSE)
-"""Covered by randomised response, whose steps have few losses together: rounded once."""
+_ROUNDED_ONCE: Final = (CallLaw.EXPONENTIAL, CallLaw.PURE, CallLaw.RANDOMISED_RESPONSE)
+"""Covered by randomised response: all steps together have few losses, so they are rounded once."""
 _MOST_RESOLVED: Final = 700.0
-"""Of larger losses exp(-loss) is 0 in floating point."""
+"""For larger losses exp(-loss) is 0 in floating point."""
 _WHOLE_ORDERS: Final = np.array([*range(2, 65), 80, 96, 128, 192, 256, 512, 1024], dtype=float)
 
 
@@ -84,17 +84,17 @@ class Call:
     """Equal calls of one mechanism on the same records.
 
     Attributes:
-        law: What it draws from.
-        scale: Scale of the noise: the standard deviation of a Gaussian; for the exponential
-            mechanism what scores are divided by. None for randomised response.
-        sensitivity: How far the answer moves between two neighbouring tables (in L2 for Gaussian
-            noise, in L1 for Laplace noise), or each score of an exponential mechanism.
+        law: Distribution that it draws from.
+        scale: Scale of the noise: the standard deviation of a Gaussian, or the divisor of the
+            scores in the exponential mechanism. None for randomised response.
+        sensitivity: Largest change of the answer between neighbouring tables (in L2 for Gaussian
+            noise, in L1 for Laplace noise), or of a score of the exponential mechanism.
         steps: Number of calls.
         sampling_rate: Share of the records in a step.
-        sampling: How they are sampled.
-        other_scale: Scale of the noise on the neighbouring table, where it depends on the data.
-        dimensions: Numbers in an answer; they count only where `other_scale` is given.
-        probability: Of the true category in randomised response.
+        sampling: How these records are sampled.
+        other_scale: Scale of the noise on the neighbouring table, if it depends on the data.
+        dimensions: Numbers in an answer; matters only if `other_scale` is given.
+        probability: Probability of the true category in randomised response.
         categories: Number of categories in randomised response.
 
     Raises:
@@ -123,7 +123,7 @@ class Call:
             check_number("probability", self.probability, likelier)
         elif self.scale is None:
             raise SettingsError(f"`scale` is missing: {self.law} noise needs it")
-        if self.law in _WHOLE_CHANGE and self.sensitivity != int(self.sensitivity):
+        if self.law in _INTEGER_LAWS and self.sensitivity != int(self.sensitivity):
             raise SettingsError(
                 f"`sensitivity` is {self.sensitivity:g}: {self.law} noise is for whole numbers"
             )
@@ -145,7 +145,7 @@ class Call:
 
     @property
     def largest_loss(self) -> float:
-        """The largest privacy loss of one call on a record that is in it."""
+        """The largest privacy loss of one call for a record in its sample."""
         if self.law is CallLaw.RANDOMISED_RESPONSE:
             assert self.probability is not None  # checked above
             return math.log(self.probability * (self.categories - 1) / (1 - self.probability))
@@ -170,8 +170,8 @@ class Calls(NamedTuple):
 
     Attributes:
         calls: The calls.
-        epsilon: The stated epsilon; None if the file has none.
-        delta: Its delta; None if the file has none.
+        epsilon: The stated epsilon; None if the file states none.
+        delta: The stated delta; None if the file states none.
     """
 
     calls: tuple[Call, ...]
@@ -186,29 +186,32 @@ def calls_of(document: Any, source: str) -> Calls:
 
     Args:
         document: The document.
-        source: What messages call it.
+        source: Name of the document in messages.
 
     Raises:
         InputError: If it does not have this form; the message names the call and the field.
     """
-    whole: Any = {"calls": document} if isinstance(document, list) else document
-    if not isinstance(whole, Mapping) or not isinstance(whole.get("calls"), list):
+    content: Any = {"calls": document} if isinstance(document, list) else document
+    if not isinstance(content, Mapping) or not isinstance(content.get("calls"), list):
         raise InputError(f"{source} has no list of calls: give [{{'law': ..., 'scale': ...}}, ...]")
-    strange = set(whole) - {"calls", "epsilon", "delta"}
-    if strange:
-        raise InputError(f"{source}: {min(strange)!r} is not one of calls, epsilon, delta")
+    unknown = set(content) - {"calls", "epsilon", "delta"}
+    if unknown:
+        raise InputError(f"{source}: {min(unknown)!r} is not one of calls, epsilon, delta")
     for name in ("epsilon", "delta"):
-        value = whole.get(name)
+        value = content.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise InputError(f"{source}: {name} is {clipped(repr(value), 40)}: give a number")
-    if not whole["calls"]:
+    if not content["calls"]:
         raise InputError(f"{source} has no calls: give at least one")
-    calls = [_call(one, f"{source}: call {n}") for n, one in enumerate(whole["calls"], start=1)]
-    return Calls(tuple(calls), whole.get("epsilon"), whole.get("delta"))
+    calls = [
+        _parse_call(call, f"{source}: call {n}") for n, call in enumerate(content["calls"], start=1)
+    ]
+    return Calls(tuple(calls), content.get("epsilon"), content.get("delta"))
 
 
-def _call(document: Any, place: str) -> Call:
-    known = [one.name for one in fields(Call)]
+def _parse_call(document: Any, place: str) -> Call:
+    """Reads one call; raises an `InputError` that names the call and the field."""
+    known = [field.name for field in fields(Call)]
     if not isinstance(document, Mapping):
         raise InputError(f"{place} is {clipped(repr(document), 40)}: give an object with its law")
     for name in document:
@@ -230,16 +233,16 @@ def _call(document: Any, place: str) -> Call:
         raise InputError(f"{place}: {error}") from None
 
 
-# What they cost
+# The cost of calls
 
 
 class Figure(NamedTuple):
-    """What one accountant says.
+    """The epsilon that one accountant computes.
 
     Attributes:
         accountant: Its name.
-        epsilon: An epsilon that covers the calls; null if it has none.
-        note: Why it has none; else null.
+        epsilon: An epsilon that covers the calls; null if the accountant gives none.
+        note: Why it gives none; else null.
     """
 
     accountant: str
@@ -251,47 +254,47 @@ def lower_limit(calls: Sequence[Call], *, delta: float, near: float) -> float:
     """An epsilon that is certainly not above that of the calls.
 
     It holds for the two tables that move every answer by its sensitivity. Privacy losses are
-    rounded down, so that the divergence of the calls together is at least the computed one
-    (dp-accounting's optimistic estimate). Where the law of the losses has no such form,
-    only the outcome of a test of the answers counts, which shows less than they do: the largest
-    of a shuffled table's sums (Chua et al. 2024) or their total, the variance of noise whose scale
-    depends on the data, the choice between two groups of candidates.
+    rounded down, so the calls together diverge at least as much as computed (dp-accounting's
+    optimistic estimate). Where the law of the losses has no such form, only the outcome of a test
+    of the answers counts, which reveals less than the answers: whether the largest sum of a
+    shuffled table (Chua et al. 2024), or the total, is large; whether noise whose scale depends on
+    the data is small; which of two groups of candidates was chosen.
 
     Args:
         calls: The calls.
         delta: The delta, in [0, 1).
-        near: About how large epsilon is: sets the resolution.
+        near: Rough size of epsilon, which sets the resolution.
 
     Returns:
-        The largest of the limits found; infinity if no epsilon holds.
+        The largest of the limits from all tests; infinity if no epsilon holds.
     """
     if delta == 0:
-        return sum(_pure(one) for one in calls)
-    if all(_is_plain_gaussian(one) for one in calls):
-        return gaussian_epsilon(_mu(calls), delta)
-    ways = _WAYS if any(_needs_test(one) for one in calls) else 1
-    return max(_lower(calls, delta=delta, near=near, way=way) for way in range(ways))
+        return sum(_pure_epsilon(call) for call in calls)
+    if all(_is_plain_gaussian(call) for call in calls):
+        return gaussian_epsilon(_mu_of(calls), delta)
+    tests = _TESTS if any(_needs_test(call) for call in calls) else 1
+    return max(_lower_epsilon(calls, delta=delta, near=near, test=test) for test in range(tests))
 
 
 def figures(calls: Sequence[Call], *, delta: float) -> tuple[Figure, ...]:
-    """What the accountants say, each an epsilon that covers the calls.
+    """The figures of the accountants, each an epsilon that covers the calls.
 
     Args:
         calls: The calls.
         delta: The delta, in [0, 1).
     """
-    if any(one.other_scale is not None for one in calls):
+    if any(call.other_scale is not None for call in calls):
         return (Figure("all", None, "the scale of the noise depends on the data"),)
     if delta == 0:
-        return (_figure("exact (dpaudit)", sum(_pure(one) for one in calls)),)
+        return (_figure("exact (dpaudit)", sum(_pure_epsilon(call) for call in calls)),)
     exact = []
-    if all(_is_plain_gaussian(one) for one in calls):
-        exact = [_figure("exact (dpaudit)", gaussian_epsilon(_mu(calls), delta))]
+    if all(_is_plain_gaussian(call) for call in calls):
+        exact = [_figure("exact (dpaudit)", gaussian_epsilon(_mu_of(calls), delta))]
     return (
         *exact,
         _figure("rdp (dpaudit)", _rdp_epsilon(calls, delta)),
-        _figure("pld (dp-accounting)", _upper(calls, delta=delta)),
-        *_opacus(calls, delta),
+        _figure("pld (dp-accounting)", _upper_epsilon(calls, delta=delta)),
+        *_opacus_figures(calls, delta),
     )
 
 
@@ -302,66 +305,78 @@ def _figure(name: str, epsilon: float) -> Figure:
 
 
 def _is_plain_gaussian(call: Call) -> bool:
+    """Whether a call is a Gaussian mechanism without sampling, known exactly."""
     return call.law is CallLaw.GAUSSIAN and call.sampling_rate == 1 and call.other_scale is None
 
 
 def _needs_test(call: Call) -> bool:
+    """Whether a lower limit needs a test of the answers (`lower_limit`)."""
     shuffled = call.sampling is Sampling.SHUFFLED and call.sampling_rate < 1
     return shuffled or call.other_scale is not None or call.law is CallLaw.EXPONENTIAL
 
 
-def _mu(calls: Sequence[Call]) -> float:
-    return math.sqrt(sum(one.steps * one.ratio**2 for one in calls))
+def _mu_of(calls: Sequence[Call]) -> float:
+    """Mu of plain Gaussian calls together: squares add up."""
+    return math.sqrt(sum(call.steps * call.ratio**2 for call in calls))
 
 
-def _pure(call: Call) -> float:
-    """The largest loss of the steps together; infinite for Gaussian noise."""
-    return call.steps * (math.inf if call.law in _GAUSSIANS else _one_step(call))
+def _pure_epsilon(call: Call) -> float:
+    """The largest loss of all steps together; infinite for Gaussian noise."""
+    return call.steps * (math.inf if call.law in _GAUSSIANS else _loss_of_step(call))
 
 
 # Privacy loss distributions
 
 
-def _lower(calls: Sequence[Call], *, delta: float, near: float, way: int) -> float:
-    steps = sum(one.steps for one in calls if _is_rounded_each_step(one))
-    fine = min(1e-3, _SHARE_LOST * near / max(1, steps))
-    width = max(_FINEST, _coarsest(calls), fine)
-    parts = [part for one in calls for part in _low_parts(one, width, way)]
-    plain = [one for one in calls if _is_plain_gaussian(one)]
+def _lower_epsilon(calls: Sequence[Call], *, delta: float, near: float, test: int) -> float:
+    """A lower limit on epsilon, with one of the tests where a test is needed."""
+    steps = sum(call.steps for call in calls if _is_rounded_each_step(call))
+    wanted = min(1e-3, _SHARE_LOST * near / max(1, steps))
+    width = max(_FINEST, _least_width(calls), wanted)
+    parts = [part for call in calls for part in _lower_distributions(call, width, test)]
+    plain = [call for call in calls if _is_plain_gaussian(call)]
     if plain:
-        parts.append(_gaussian(_mu(plain), width, up=False))
-    return min(_epsilon(parts, delta * (1 + 1e-6) + _MARGIN), _MOST_RESOLVED)
+        parts.append(_gaussian_distribution(_mu_of(plain), width, up=False))
+    return min(_composed_epsilon(parts, delta * (1 + 1e-6) + _MARGIN), _MOST_RESOLVED)
 
 
 def _is_rounded_each_step(call: Call) -> bool:
-    return not (_is_plain_gaussian(call) or _needs_test(call)) and call.law not in _FEW_LOSSES
+    """Whether every step is rounded to the grid, so that rounding errors add up."""
+    return not (_is_plain_gaussian(call) or _needs_test(call)) and call.law not in _ROUNDED_ONCE
 
 
-def _upper(calls: Sequence[Call], *, delta: float) -> float:
-    width = max(_WIDTH, _coarsest(calls))
-    parts = [_high_part(one, width) for one in calls if not _is_plain_gaussian(one)]
-    plain = [one for one in calls if _is_plain_gaussian(one)]
+def _upper_epsilon(calls: Sequence[Call], *, delta: float) -> float:
+    """An upper limit on epsilon by privacy loss distributions."""
+    width = max(_WIDTH, _least_width(calls))
+    parts = [_upper_distribution(call, width) for call in calls if not _is_plain_gaussian(call)]
+    plain = [call for call in calls if _is_plain_gaussian(call)]
     if plain:
-        parts.append(_gaussian(_mu(plain), width, up=True))
-    epsilon = _epsilon(parts, delta)
+        parts.append(_gaussian_distribution(_mu_of(plain), width, up=True))
+    epsilon = _composed_epsilon(parts, delta)
     return epsilon if epsilon < _MOST_RESOLVED else math.inf
 
 
-def _coarsest(calls: Sequence[Call]) -> float:
-    """A grid width for the largest loss of one step, of Gaussian noise ten deviations out."""
-    plain = _mu([one for one in calls if _is_plain_gaussian(one)])
-    others = [_one_step(one) for one in calls if not _is_plain_gaussian(one)]
-    largest = max([plain * (plain / 2 + 10), *others])
-    return largest / _MOST_POINTS * (1 if largest < _HUGE else 10)
+def _least_width(calls: Sequence[Call]) -> float:
+    """The finest grid width: the largest loss of a step over the most points allowed.
+
+    Losses of Gaussian noise count up to ten standard deviations.
+    """
+    mu = _mu_of([call for call in calls if _is_plain_gaussian(call)])
+    losses = [_loss_of_step(call) for call in calls if not _is_plain_gaussian(call)]
+    largest = max([mu * (mu / 2 + 10), *losses])
+    return largest / _MOST_POINTS * (1 if largest < _HUGE_LOSS else 10)
 
 
-def _one_step(call: Call) -> float:
+def _loss_of_step(call: Call) -> float:
+    """The largest loss of one sampled step; Gaussian noise counts up to ten deviations."""
     is_gaussian, q = call.law in _GAUSSIANS, call.sampling_rate
     loss = call.ratio * (call.ratio / 2 + 10) if is_gaussian else call.largest_loss
+    # Sampling mixes a step that has the record with one that lacks it.
     return loss if q == 1 else loss + math.log(q + (1 - q) * math.exp(-loss))
 
 
-def _epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
+def _composed_epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
+    """Epsilon at delta of all these distributions together."""
     if not parts:
         return 0.0
     whole = parts[0]
@@ -370,59 +385,62 @@ def _epsilon(parts: Sequence[PrivacyLossDistribution], delta: float) -> float:
     return max(0.0, float(whole.get_epsilon_for_delta(delta)))
 
 
-def _high_part(call: Call, width: float) -> PrivacyLossDistribution:
-    """Steps of one call, their losses rounded up."""
-    if call.sampling is Sampling.SHUFFLED:  # in an epoch the record is in one sum
+def _upper_distribution(call: Call, width: float) -> PrivacyLossDistribution:
+    """The losses of all steps of a call, rounded up."""
+    if call.sampling is Sampling.SHUFFLED:  # each epoch has the record in one sum
         epochs = math.ceil(call.steps * call.sampling_rate - 1e-9)
-        return _gaussian(call.ratio * math.sqrt(epochs), width, up=True)
-    if call.law in _FEW_LOSSES:
-        return _responses(call, width, up=True)
-    return _known(call, width).self_compose(call.steps)
+        return _gaussian_distribution(call.ratio * math.sqrt(epochs), width, up=True)
+    if call.law in _ROUNDED_ONCE:
+        return _response_distribution(call, width, up=True)
+    return _step_distribution(call, width).self_compose(call.steps)
 
 
-def _low_parts(call: Call, width: float, way: int) -> Iterator[PrivacyLossDistribution]:
-    """Steps of one call, their losses rounded down; none if nothing is known of them."""
+def _lower_distributions(call: Call, width: float, test: int) -> Iterator[PrivacyLossDistribution]:
+    """The losses of all steps of a call, rounded down; nothing if none are known."""
     if call.other_scale is not None:
-        yield _tests(*_variance_test(call, way), 1, width)
+        yield _test_distribution(*_variance_test(call, test), 1, width)
     elif call.sampling is Sampling.SHUFFLED and call.sampling_rate < 1:
         epochs = math.floor(call.steps * call.sampling_rate + 1e-9)
         if epochs == 0:
             return
-        if way == 0:  # the total of an epoch's sums is a Gaussian answer itself
-            yield _gaussian(call.ratio * math.sqrt(epochs / call.batches), width, up=False)
+        if test == 0:  # the total of an epoch's sums is a Gaussian answer itself
+            yield _gaussian_distribution(
+                call.ratio * math.sqrt(epochs / call.batches), width, up=False
+            )
         else:
-            yield _tests(*_largest_sum_test(call, way), epochs, width)
+            yield _test_distribution(*_largest_sum_test(call, test), epochs, width)
     elif call.law is CallLaw.EXPONENTIAL:
-        yield _tests(*_choice_test(call, way), call.steps, width)
+        yield _test_distribution(*_choice_test(call, test), call.steps, width)
     elif call.law is CallLaw.RANDOMISED_RESPONSE:
-        yield _responses(call, width, up=False)
+        yield _response_distribution(call, width, up=False)
     elif call.law is not CallLaw.PURE and not _is_plain_gaussian(call):
-        yield _known(call, width, up=False).self_compose(call.steps)
+        yield _step_distribution(call, width, up=False).self_compose(call.steps)
 
 
-def _known(call: Call, width: float, *, up: bool = True) -> PrivacyLossDistribution:
-    """One step of a law that dp-accounting knows."""
+def _step_distribution(call: Call, width: float, *, up: bool = True) -> PrivacyLossDistribution:
+    """The losses of one step of a law that dp-accounting knows."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     assert call.scale is not None  # checked by the call
-    whole, options = int(call.sensitivity), _options(width, up, rate=call.sampling_rate)
+    change, options = int(call.sensitivity), _pld_options(width, up, rate=call.sampling_rate)
     if call.law is CallLaw.GAUSSIAN:
         return pld.from_gaussian_mechanism(1 / call.ratio, **options)
     if call.law is CallLaw.LAPLACE:
         return pld.from_laplace_mechanism(1 / call.ratio, **options)
     if call.law is CallLaw.DISCRETE_LAPLACE:
-        return pld.from_discrete_laplace_mechanism(1 / call.scale, whole, **options)
-    return pld.from_discrete_gaussian_mechanism(call.scale, whole, **options)
+        return pld.from_discrete_laplace_mechanism(1 / call.scale, change, **options)
+    return pld.from_discrete_gaussian_mechanism(call.scale, change, **options)
 
 
-def _gaussian(mu: float, width: float, *, up: bool) -> PrivacyLossDistribution:
+def _gaussian_distribution(mu: float, width: float, *, up: bool) -> PrivacyLossDistribution:
+    """The losses of a Gaussian answer that moves by mu standard deviations."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    return pld.from_gaussian_mechanism(1 / mu, **_options(width, up))
+    return pld.from_gaussian_mechanism(1 / mu, **_pld_options(width, up))
 
 
-def _options(width: float, up: bool, *, rate: float = 1.0) -> dict[str, Any]:
-    """How dp-accounting rounds losses to a grid, up or down, and which share is sampled."""
+def _pld_options(width: float, up: bool, *, rate: float = 1.0) -> dict[str, Any]:
+    """Arguments for dp-accounting: rounding of losses to a grid, up or down, and sampling rate."""
     return {
         "pessimistic_estimate": up,
         "value_discretization_interval": width,
@@ -431,81 +449,93 @@ def _options(width: float, up: bool, *, rate: float = 1.0) -> dict[str, Any]:
     }
 
 
-def _responses(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution:
-    """All steps of randomised response, exactly; of another bounded loss, which it exceeds."""
-    x = call.largest_loss
-    kept, other = float(scipy.special.expit(x)), float(scipy.special.expit(-x))
+def _response_distribution(call: Call, width: float, *, up: bool) -> PrivacyLossDistribution:
+    """The losses of all steps of randomised response, which dominates any bounded loss."""
+    loss = call.largest_loss
+    kept, other = float(scipy.special.expit(loss)), float(scipy.special.expit(-loss))
     if call.law is CallLaw.RANDOMISED_RESPONSE:
         assert call.probability is not None  # checked by the call
         kept, other = call.probability, (1 - call.probability) / (call.categories - 1)
-    ones = np.arange(-call.steps, call.steps + 1)
+    # A step has the loss +l (true category), -l (the neighbour's) or 0: count the + less the -.
+    net_truths = np.arange(-call.steps, call.steps + 1)
     mass: FloatArray
     if call.categories == 2:
-        mass = np.where(ones % 2 == call.steps % 2, 1.0, 0.0)
-        mass *= scipy.stats.binom.pmf((ones + call.steps) // 2, call.steps, kept)
+        mass = np.where(net_truths % 2 == call.steps % 2, 1.0, 0.0)
+        mass *= scipy.stats.binom.pmf((net_truths + call.steps) // 2, call.steps, kept)
     else:
-        mass = np.zeros(len(ones))
+        mass = np.zeros(len(net_truths))
         mass[:3] = other, 1 - kept - other, kept
-        mass = np.maximum(np.fft.irfft(np.fft.rfft(mass) ** call.steps, len(ones)), 0.0)
-    return _on_grid(np.asarray(x * ones, dtype=np.float64), mass, mass[::-1], width, up=up)
+        mass = np.maximum(np.fft.irfft(np.fft.rfft(mass) ** call.steps, len(net_truths)), 0.0)
+    return _on_grid(np.asarray(loss * net_truths, dtype=np.float64), mass, mass[::-1], width, up=up)
 
 
-def _tests(inside: float, outside: float, times: int, width: float) -> PrivacyLossDistribution:
-    """Repeated tests, by the log probabilities of their outcome in both worlds; rounded down."""
-    logs = [max(one, _LEAST_LOG) for one in (inside, outside)]
-    none = [math.log(max(-math.expm1(one), math.exp(_LEAST_LOG))) for one in logs]
-    seen = np.arange(times + 1)
-    in_, out = (np.asarray(scipy.stats.binom.pmf(seen, times, math.exp(one))) for one in logs)
-    losses = seen * (logs[0] - logs[1]) + (times - seen) * (none[0] - none[1])
-    return _on_grid(losses, in_, out, width, up=False)
+def _test_distribution(
+    inside: float, outside: float, times: int, width: float
+) -> PrivacyLossDistribution:
+    """The losses of repeated tests with these log probabilities of passing, rounded down."""
+    passes = [max(log_chance, _LEAST_LOG) for log_chance in (inside, outside)]
+    fails = [math.log(max(-math.expm1(log_chance), math.exp(_LEAST_LOG))) for log_chance in passes]
+    passed = np.arange(times + 1)
+    in_world_in, in_world_out = (
+        np.asarray(scipy.stats.binom.pmf(passed, times, math.exp(log_chance)))
+        for log_chance in passes
+    )
+    losses = passed * (passes[0] - passes[1]) + (times - passed) * (fails[0] - fails[1])
+    return _on_grid(losses, in_world_in, in_world_out, width, up=False)
 
 
 def _on_grid(
     losses: FloatArray, inside: FloatArray, outside: FloatArray, width: float, *, up: bool
 ) -> PrivacyLossDistribution:
-    """Outcomes by their privacy loss and their probabilities in both worlds."""
+    """The distribution of outcomes with these losses and probabilities in both worlds."""
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution as Loss
 
     parts: list[object] = []
     for loss, mass in ((losses, inside), (-losses, outside)):
         places = (np.ceil if up else np.floor)(loss / width).astype(np.int64)
-        found = np.bincount(places - places.min(), weights=mass)
-        kept = np.flatnonzero(found > 0)
-        rounded = dict(zip((kept + places.min()).tolist(), found[kept].tolist(), strict=True))
+        mass_at = np.bincount(places - places.min(), weights=mass)
+        possible = np.flatnonzero(mass_at > 0)
+        rounded = dict(
+            zip((possible + places.min()).tolist(), mass_at[possible].tolist(), strict=True)
+        )
         parts += [rounded, max(0.0, 1.0 - float(mass.sum())) if up else 0.0]
-    first, missing, second, missing_too = parts
+    first, first_missing, second, second_missing = parts
     return Loss.create_from_rounded_probability(
-        first, missing, width, up, second, missing_too, symmetric=False
+        first, first_missing, width, up, second, second_missing, symmetric=False
     )
 
 
-def _variance_test(call: Call, way: int) -> tuple[float, float]:
-    """Whether the squares of all noise are small: chi-squared in both worlds."""
+def _variance_test(call: Call, test: int) -> tuple[float, float]:
+    """Log probabilities that the squared noise is small in total: chi-squared in both worlds."""
     assert call.scale is not None  # checked by the call
     assert call.other_scale is not None  # else there is nothing to test
     numbers = call.dimensions * call.steps
     narrow, wide = sorted((call.scale, call.other_scale))
-    level = (0.2, 0.5, 0.8, 0.95, 0.99, 1 - 1e-3, 1 - 1e-5, 1 - 1e-7)[way]
+    level = (0.2, 0.5, 0.8, 0.95, 0.99, 1 - 1e-3, 1 - 1e-5, 1 - 1e-7)[test]
     limit = float(scipy.stats.chi2.ppf(level, numbers))
     small = [
-        float(scipy.stats.chi2.logcdf(limit * (narrow / of) ** 2, numbers)) for of in (narrow, wide)
+        float(scipy.stats.chi2.logcdf(limit * (narrow / scale) ** 2, numbers))
+        for scale in (narrow, wide)
     ]
     return (small[0], small[1]) if call.scale == narrow else (small[1], small[0])
 
 
-def _largest_sum_test(call: Call, way: int) -> tuple[float, float]:
-    """Whether the largest of an epoch's noisy sums is above a limit (Chua et al. 2024)."""
-    limit = float(scipy.stats.norm.isf(10.0 ** -(way - 1) * 0.1 / call.batches))
-    none = call.batches * float(scipy.stats.norm.logcdf(limit))
-    others = (call.batches - 1) * float(scipy.stats.norm.logcdf(limit))
-    inside = -math.expm1(float(scipy.stats.norm.logcdf(limit - call.ratio)) + others)
-    return math.log(inside), math.log(-math.expm1(none))
+def _largest_sum_test(call: Call, test: int) -> tuple[float, float]:
+    """Log probabilities that an epoch's largest noisy sum exceeds a limit (Chua et al. 2024)."""
+    limit = float(scipy.stats.norm.isf(10.0 ** -(test - 1) * 0.1 / call.batches))
+    log_all_below = call.batches * float(scipy.stats.norm.logcdf(limit))
+    log_others_below = (call.batches - 1) * float(scipy.stats.norm.logcdf(limit))
+    inside = -math.expm1(float(scipy.stats.norm.logcdf(limit - call.ratio)) + log_others_below)
+    return math.log(inside), math.log(-math.expm1(log_all_below))
 
 
-def _choice_test(call: Call, way: int) -> tuple[float, float]:
-    """Candidates of which some gain the sensitivity and the others lose it, the first chosen."""
+def _choice_test(call: Call, test: int) -> tuple[float, float]:
+    """Log probabilities that a candidate is chosen whose score gains the sensitivity.
+
+    All other candidates lose it; the test fixes how many there are of either kind.
+    """
     loss = call.largest_loss
-    gained = loss * (0.5 + 0.49 * way / (_WAYS - 1))
+    gained = loss * (0.5 + 0.49 * test / (_TESTS - 1))
     outside = math.log(-math.expm1(gained - loss)) - math.log(-math.expm1(-loss)) - gained
     return min(outside + gained, -1e-300), outside
 
@@ -514,24 +544,25 @@ def _choice_test(call: Call, way: int) -> tuple[float, float]:
 
 
 def _rdp_epsilon(calls: Sequence[Call], delta: float) -> float:
-    whole = any(one.law is CallLaw.GAUSSIAN and one.sampling_rate < 1 for one in calls)
-    orders = _WHOLE_ORDERS if whole else ORDERS
+    """An upper limit on epsilon by added Rényi divergences."""
+    is_sampled = any(call.law is CallLaw.GAUSSIAN and call.sampling_rate < 1 for call in calls)
+    orders = _WHOLE_ORDERS if is_sampled else ORDERS
     total = np.zeros_like(orders)
-    for one in calls:
-        total = total + _rdp(one, orders)
+    for call in calls:
+        total = total + _rdp_of(call, orders)
     return epsilon_from_rdp(orders, total, delta=delta)
 
 
-def _rdp(call: Call, orders: FloatArray) -> FloatArray:
-    """Rényi divergence of all steps of a call at each order; an upper limit."""
+def _rdp_of(call: Call, orders: FloatArray) -> FloatArray:
+    """Upper limits on the Rényi divergence of all steps of a call, at each order."""
     if call.law in _GAUSSIANS and call.sampling is Sampling.SHUFFLED:
         epochs = math.ceil(call.steps * call.sampling_rate - 1e-9)
         return np.asarray(epochs * orders * call.ratio**2 / 2)
     if call.law is CallLaw.GAUSSIAN and call.sampling_rate < 1:
         return call.steps * np.array([_sampled_gaussian(call, order) for order in orders])
-    if call.law in _GAUSSIANS:  # Canonne, Kamath and Steinke 2020 for the discrete one
+    if call.law in _GAUSSIANS:  # discrete: Canonne, Kamath and Steinke 2020
         return np.asarray(call.steps * orders * call.ratio**2 / 2)
-    loss = _pure(call) / call.steps
+    loss = _pure_epsilon(call) / call.steps
     if call.law is CallLaw.LAPLACE and call.sampling_rate == 1:  # Mironov 2017, Proposition 6
         logs = [
             np.log(orders / (2 * orders - 1)) + (orders - 1) * loss,
@@ -542,12 +573,14 @@ def _rdp(call: Call, orders: FloatArray) -> FloatArray:
         k, p = call.categories, call.probability
         assert p is not None  # checked by the call
         true, other = math.log(p), math.log((1 - p) / (k - 1))
-        logs = [orders * one + (1 - orders) * two for one, two in ((true, other), (other, true))]
+        logs = [
+            orders * log_p + (1 - orders) * log_q for log_p, log_q in ((true, other), (other, true))
+        ]
         if k > 2:
             logs.append(np.full_like(orders, math.log(k - 2) + other))
         return np.asarray(call.steps * scipy.special.logsumexp(logs, axis=0) / (orders - 1))
-    # Of a loss within limits randomised response has the most (Bun and Steinke 2016); that of the
-    # exponential mechanism has a range, too (Cesar and Rogers 2021).
+    # Among bounded losses randomised response diverges most (Bun and Steinke 2016). The exponential
+    # mechanism also has a bounded range, which limits it further (Cesar and Rogers 2021).
     most = randomised_response_rdp(orders, loss)
     if call.law is CallLaw.EXPONENTIAL:
         most = np.minimum(most, orders * loss**2 / 8)
@@ -555,7 +588,7 @@ def _rdp(call: Call, orders: FloatArray) -> FloatArray:
 
 
 def _sampled_gaussian(call: Call, order: float) -> float:
-    """Of one Poisson-sampled step at a whole order (Mironov, Talwar and Zhang 2019)."""
+    """Rényi divergence of a Poisson-sampled step at a whole order (Mironov et al. 2019)."""
     q, k = call.sampling_rate, np.arange(order + 1)
     gammaln = scipy.special.gammaln
     binomial = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
@@ -567,10 +600,12 @@ def _sampled_gaussian(call: Call, order: float) -> float:
 # Opacus
 
 
-def _opacus(calls: Sequence[Call], delta: float) -> Iterator[Figure]:
-    """Opacus' accountants, where it is installed and its formulae apply."""
-    poisson = all(one.law is CallLaw.GAUSSIAN and one.sampling is Sampling.POISSON for one in calls)
-    if not poisson or any(one.other_scale is not None for one in calls):
+def _opacus_figures(calls: Sequence[Call], delta: float) -> Iterator[Figure]:
+    """Figures of Opacus' accountants, if it is installed and its formulae apply."""
+    poisson = all(
+        call.law is CallLaw.GAUSSIAN and call.sampling is Sampling.POISSON for call in calls
+    )
+    if not poisson or any(call.other_scale is not None for call in calls):
         yield Figure("opacus", None, "only for Poisson-sampled Gaussian noise")
         return
     if find_spec("opacus") is None:
@@ -580,5 +615,5 @@ def _opacus(calls: Sequence[Call], delta: float) -> Iterator[Figure]:
 
     for name, kind in (("rdp (opacus)", RDPAccountant), ("prv (opacus)", PRVAccountant)):
         accountant = kind()
-        accountant.history = [(1 / one.ratio, one.sampling_rate, one.steps) for one in calls]
+        accountant.history = [(1 / call.ratio, call.sampling_rate, call.steps) for call in calls]
         yield Figure(name, float(accountant.get_epsilon(delta)))

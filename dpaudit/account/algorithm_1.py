@@ -62,7 +62,7 @@ _RULES_FOR_Q: Final = frozenset(Deviation) - {Deviation.UNCAPPED}
 def algorithm_1_moments(
     counts: ArrayLike, *, gamma: float, moments: ArrayLike, deviations: Collection[Deviation]
 ) -> FloatArray:
-    """Log moments of each query, computed by an accountant with these deviations.
+    """Log moments of each query, as an accountant with these deviations computes them.
 
     If the formula has no value (the logarithm of a negative number), the other terms count.
 
@@ -74,7 +74,7 @@ def algorithm_1_moments(
             used. None at all gives `pate_moments`.
 
     Returns:
-        Shape [..., L]; with some deviations no bounds, and possibly negative.
+        Shape [..., L]; with some deviations these are not bounds and may be negative.
 
     Raises:
         SettingsError: If an argument is outside its range or deviations contradict each other.
@@ -109,7 +109,7 @@ def algorithm_1_claim(
     An auditor computes this in both worlds and compares with the larger.
 
     Args:
-        votes: How many teachers voted 1 in each query, integers in 0..k, shape [T].
+        votes: Number of teachers that voted 1 in each query, integers in 0..k, shape [T].
         teachers: The number k of teachers, at least 1.
         gamma: Inverse noise scale that is accounted for (the paper's lambda), positive.
         delta: The delta of the statement, in (0, 1).
@@ -128,21 +128,21 @@ def algorithm_1_claim(
     ones = check_votes(votes, teachers=teachers)
     check_number("moments", moments, AT_LEAST_1)
     orders = np.arange(1, moments + 1, dtype=np.float64)
-    spent = algorithm_1_moments(
+    total = algorithm_1_moments(
         np.stack([teachers - ones, ones], axis=-1),
         gamma=gamma,
         moments=orders,
         deviations=deviations,
     ).sum(axis=0)
-    how = ", ".join(sorted(deviations)) or "none"
+    deviation_names = ", ".join(sorted(deviations)) or "none"
     return PrivacyClaim(
-        epsilon=epsilon_from_moments(orders, spent, delta=delta),
+        epsilon=epsilon_from_moments(orders, total, delta=delta),
         delta=delta,
         data_dependent=True,
         source=(
             f"data-dependent, not releasable: Algorithm 1 of PATE-GAN on the {ones.size} votes of "
             f"{teachers} teachers that were cast, gamma {gamma:g}, moments 1 to {moments} added "
-            f"up, Abadi et al.'s conversion; deviations from correct accounting: {how}"
+            f"up, Abadi et al.'s conversion; deviations from correct accounting: {deviation_names}"
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Plans of labels: number and noise for a budget, their cost, accuracy and remaining number."""
+"""Plans of label releases: number of labels and noise for a budget, their cost and accuracy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange,
 _MOST_LABELS: Final = 10**12
 """Largest number of labels: far more than any training can use."""
 
-_QUIET: Final = 1e-9
-"""The smallest noise tried, in votes: the table is then at its clipping."""
+_LEAST_NOISE: Final = 1e-9
+"""The smallest noise tried, in votes; every entry of the table is then clipped."""
 
-_LOUD: Final = 1e9
+_MOST_NOISE: Final = 1e9
 """The most noise tried, in votes."""
 
-_TINY: Final = 1e-300
-"""Replaces a cost of 0 in logarithms."""
+_LEAST_COST: Final = 1e-300
+"""Stands in for a cost of 0 in logarithms."""
 
 _RESOLUTION: Final = 1.0 + 1e-7
 """Tolerance of the search for the smallest noise, as a ratio."""
@@ -49,7 +49,7 @@ class LabelPlan(NamedTuple):
     """The labels that a privacy budget pays for.
 
     Attributes:
-        mechanism: Which noise decides the votes.
+        mechanism: The noise that decides the votes.
         teachers: Number k of teachers that vote.
         labels: Number T of labels that may be released.
         scale: Scale of the noise, in votes.
@@ -94,8 +94,8 @@ def calibrate(
         labels: Number T of labels, at least 1.
         accuracy: Probability in (0.5, 1) that a label follows the majority when a share of
             `consensus` of the teachers agree.
-        consensus: That share, in (0.5, 1].
-        mechanism: Which noise decides the votes.
+        consensus: The share of agreeing teachers, in (0.5, 1].
+        mechanism: The noise that decides the votes.
         method: How the cost is proved.
 
     Returns:
@@ -112,17 +112,17 @@ def calibrate(
     if (labels is None) == (accuracy is None):
         raise SettingsError("give either the number of labels or the accuracy of a label")
 
-    def spent(scale: float, count: int, proof: Method | str) -> float:
+    def cost_at(scale: float, count: int, proof: Method | str) -> float:
         table = vote_table(mechanism, k, scale).quantised()
         return table.epsilon(count, delta=delta, method=proof)
 
     if labels is not None:
         check_number("labels", labels, NumberRange(1, _MOST_LABELS))
-        # The quickest proof first: its answer is where the search with a slower one begins.
+        # The quickest proof first: its answer starts the search with the slower one.
         scale = 1.0
         for proof in dict.fromkeys((Method.RDP, method)):
-            scale = _least_scale(partial(spent, count=labels, proof=proof), epsilon, near=scale)
-        return LabelPlan(mechanism, k, labels, scale, spent(scale, labels, method), delta)
+            scale = _least_scale(partial(cost_at, count=labels, proof=proof), epsilon, near=scale)
+        return LabelPlan(mechanism, k, labels, scale, cost_at(scale, labels, method), delta)
     assert accuracy is not None  # one of the two is given
     scale = scale_of_accuracy(mechanism, k=k, accuracy=accuracy, consensus=consensus)
     table = vote_table(mechanism, k, scale).quantised()
@@ -130,19 +130,19 @@ def calibrate(
     def cost(count: int) -> float:
         return table.epsilon(count, delta=delta, method=method)
 
-    # Epsilon grows with the number of labels, so the affordable ones among 1, 2, ... come first;
-    # doubling first keeps the slower proofs to counts of the answer's size.
+    # Epsilon grows with the number of labels, so bisection finds the largest affordable number.
+    # Doubling first keeps the slow proofs to numbers of the answer's size.
     most = 1
     while most < _MOST_LABELS and cost(most) <= epsilon:
         most *= 2
-    bought = bisect.bisect_right(range(1, min(most, _MOST_LABELS) + 1), epsilon, key=cost)
-    if bought == 0:
+    affordable = bisect.bisect_right(range(1, min(most, _MOST_LABELS) + 1), epsilon, key=cost)
+    if affordable == 0:
         raise SettingsError(
             f"epsilon {epsilon:g} pays for no label: one label of accuracy {accuracy:g} from {k} "
             f"teachers costs {cost(1):.3g} at delta {delta:g}. Raise epsilon, use more teachers or "
             "lower the accuracy"
         )
-    return LabelPlan(mechanism, k, bought, scale, cost(bought), delta)
+    return LabelPlan(mechanism, k, affordable, scale, cost(affordable), delta)
 
 
 def calibrate_gaussian(*, mu: float, delta: float, k: int, accuracy: float, most: int) -> LabelPlan:
@@ -152,7 +152,7 @@ def calibrate_gaussian(*, mu: float, delta: float, k: int, accuracy: float, most
     budget does not pay for one label of this accuracy, a single label has more noise.
 
     Args:
-        mu: What all labels may cost, positive and finite.
+        mu: Budget of all labels together, positive and finite.
         delta: Delta of the plan's epsilon.
         k: Number of teachers, at least 1.
         accuracy: Probability in (0.5, 1) that a label follows the majority when 80 % agree.
@@ -167,16 +167,16 @@ def calibrate_gaussian(*, mu: float, delta: float, k: int, accuracy: float, most
     check_number("mu", mu, POSITIVE)
     check_positive_delta(delta)
     check_teachers(k)
-    wished = scale_of_accuracy(Mechanism.GAUSSIAN, k=k, accuracy=accuracy)
-    labels = max(1, min(most, int((wished * mu) ** 2)))
+    accurate_scale = scale_of_accuracy(Mechanism.GAUSSIAN, k=k, accuracy=accuracy)
+    labels = max(1, min(most, int((accurate_scale * mu) ** 2)))
 
-    def spent(scale: float) -> float:
+    def mu_at(scale: float) -> float:
         return math.sqrt(labels) * vote_table(Mechanism.GAUSSIAN, k, scale).quantised().mu
 
-    scale = max(_QUIET, math.sqrt(labels) / mu)  # but for clipping and cutting
-    while spent(scale) > mu:
+    scale = max(_LEAST_NOISE, math.sqrt(labels) / mu)  # exact before clipping and rounding
+    while mu_at(scale) > mu:
         scale *= _RESOLUTION
-    epsilon = gaussian_epsilon(spent(scale), delta)
+    epsilon = gaussian_epsilon(mu_at(scale), delta)
     return LabelPlan(Mechanism.GAUSSIAN, k, labels, scale, epsilon, delta)
 
 
@@ -186,7 +186,7 @@ def scale_of_accuracy(
     """The noise at which a label is right with a given probability.
 
     Args:
-        mechanism: Which noise.
+        mechanism: The noise.
         k: Number of teachers.
         accuracy: The probability, in (0.5, 1).
         consensus: Share of the teachers that agree, above one half.
@@ -207,33 +207,33 @@ def scale_of_accuracy(
     return float(margin / scipy.optimize.brentq(excess, 0.0, 800.0, xtol=1e-14, rtol=1e-15))
 
 
-def _least_scale(spent: Callable[[float], float], epsilon: float, *, near: float) -> float:
+def _least_scale(cost_at: Callable[[float], float], epsilon: float, *, near: float) -> float:
     """The least noise within the budget, to seven digits, on the safe side.
 
-    `near` is where to begin: each proof is slow far from the answer.
+    The search begins at `near`, because every proof is slow far from the answer.
     """
-    if near <= _QUIET:
-        return _QUIET
+    if near <= _LEAST_NOISE:
+        return _LEAST_NOISE
 
-    # ln epsilon falls with ln scale almost along a line: a handful of secants reach the root.
+    # ln epsilon is almost linear in ln scale: a few secants reach the root.
     def excess(log_scale: float) -> float:
-        return math.log(max(spent(math.exp(log_scale)), _TINY) / epsilon)
+        return math.log(max(cost_at(math.exp(log_scale)), _LEAST_COST) / epsilon)
 
     start, step = math.log(near), 0.05
-    upwards = excess(start) > 0.0
+    needs_more = excess(start) > 0.0
     low = high = start
-    while upwards and excess(high) > 0.0:
+    while needs_more and excess(high) > 0.0:
         low, high, step = high, high + step, 2.0 * step
-        if high > math.log(_LOUD):
+        if high > math.log(_MOST_NOISE):
             raise SettingsError(
                 f"epsilon {epsilon:g} pays for no such number of labels: raise it or use fewer"
             )
-    while not upwards and excess(low) <= 0.0:
+    while not needs_more and excess(low) <= 0.0:
         low, high, step = low - step, low, 2.0 * step
-        if low < math.log(_QUIET):
-            return _QUIET
+        if low < math.log(_LEAST_NOISE):
+            return _LEAST_NOISE
     scale = math.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-8))
-    while spent(scale) > epsilon:
+    while cost_at(scale) > epsilon:
         scale *= _RESOLUTION
     return scale
 
@@ -254,9 +254,9 @@ class Prospect(NamedTuple):
     """One row of the practitioner's table.
 
     Attributes:
-        plan: Noise, number of labels and what they spend.
-        proof: What proves `plan.epsilon`: `RDP`, `PLD` or `TIGHT`.
-        qualities: How good a label is, by share of the teachers that agree, increasing.
+        plan: Noise, number of labels and their cost.
+        proof: The method that proves `plan.epsilon`: `RDP`, `PLD` or `TIGHT`.
+        qualities: Accuracy of a label for each share of agreeing teachers, increasing.
     """
 
     plan: LabelPlan
@@ -306,10 +306,10 @@ def priced(
     delta: float,
     method: Method | str = Method.BEST,
 ) -> LabelPlan:
-    """The plan of given noise and a given number of labels: `calibrate` the other way round.
+    """The plan for given noise and a given number of labels: the inverse of `calibrate`.
 
     Args:
-        mechanism: Which noise decides the votes.
+        mechanism: The noise that decides the votes.
         k: Number of teachers, at least 1.
         labels: Number T of labels, at least 1.
         scale: Scale of the noise, in votes, positive and finite.
@@ -330,13 +330,13 @@ def priced(
 
 
 class LabelBudget:
-    """A fixed number of labels, fixed before the data is seen and counted down as they are drawn.
+    """A number of labels, fixed before the data is seen and counted down as labels are drawn.
 
-    Call `spend` before each draw. A label that is drawn and then discarded still counts: the draw
-    costs privacy, not the use.
+    Call `spend` before each draw. A label that is drawn and then discarded still counts: drawing
+    costs privacy, use does not.
 
     Args:
-        labels: How many labels may be drawn, at least 0.
+        labels: Labels that may be drawn, at least 0.
 
     Raises:
         SettingsError: If the number of labels is negative.
@@ -351,12 +351,12 @@ class LabelBudget:
 
     @property
     def spent(self) -> int:
-        """How many labels have been paid for."""
+        """Labels paid for so far."""
         return self._spent
 
     @property
     def left(self) -> int:
-        """How many labels may still be drawn."""
+        """Labels that may still be drawn."""
         return self._labels - self._spent
 
     def spend(self, labels: int = 1) -> None:
@@ -366,7 +366,7 @@ class LabelBudget:
             labels: How many, at least 1.
 
         Raises:
-            BudgetError: If fewer are left; nothing is spent then.
+            BudgetError: If fewer are left; then nothing is spent.
             SettingsError: If the number is below 1.
         """
         check_number("labels", labels, AT_LEAST_1)

@@ -1,4 +1,4 @@
-"""Between currencies: Rényi and log moments to (epsilon, delta), and a budget to mu or rho."""
+"""Conversions: Rényi divergences and log moments to (epsilon, delta), and a budget to mu or rho."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.model.setting import BETWEEN_0_AND_1, DELTA, POSITIVE, check_number
 
 FloatArray: TypeAlias = NDArray[np.float64]
 _SAFE: Final = 1.0 - 1e-9
-"""Corrects for the error of the root search."""
+"""Factor that keeps a root on the safe side despite the error of its search."""
 # Epsilon is flat around the best order, so this grid costs about 1e-4 of it. Orders of a few units
 # serve the usual budgets, orders next to 1 those above 10, orders in the thousands those below 0.1.
 ORDERS: Final[FloatArray] = np.concatenate(
@@ -30,7 +30,7 @@ ORDERS.setflags(write=False)
 
 
 def epsilon_from_moments(moments: ArrayLike, alpha: ArrayLike, *, delta: float) -> float:
-    """Epsilon by the moments accountant's own conversion, the one of PATE and PATE-GAN.
+    """Epsilon by the conversion of the moments accountant, which PATE and PATE-GAN use.
 
     ``min over l of (alpha(l) + ln(1/delta)) / l`` (Abadi et al. 2016, Theorem 2). It is valid and
     never better than `epsilon_from_rdp` on the same curve, alpha(l) = l D_{l+1}: with the moments
@@ -45,7 +45,7 @@ def epsilon_from_moments(moments: ArrayLike, alpha: ArrayLike, *, delta: float) 
         Epsilon in nats.
 
     Raises:
-        SettingsError: If the moments or delta have no meaning.
+        SettingsError: If the moments are not a curve of positive orders, or delta is out of range.
     """
     moment = np.asarray(moments, dtype=np.float64)
     log_moment = np.asarray(alpha, dtype=np.float64)
@@ -81,7 +81,7 @@ def epsilon_from_rdp(orders: ArrayLike, rdp: ArrayLike, *, delta: float) -> floa
         Epsilon in nats, at least 0; infinity if no order proves anything.
 
     Raises:
-        SettingsError: If the curve or delta has no meaning.
+        SettingsError: If orders and divergences are not a Rényi curve, or delta is out of range.
     """
     order = np.asarray(orders, dtype=np.float64)
     divergence = np.asarray(rdp, dtype=np.float64)
@@ -104,7 +104,7 @@ def epsilon_from_rdp(orders: ArrayLike, rdp: ArrayLike, *, delta: float) -> floa
 
 
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
-    """The largest mu of which mu-Gaussian DP implies (epsilon, delta)-DP.
+    """The largest mu for which mu-Gaussian DP implies (epsilon, delta)-DP.
 
     Exact (Dong, Roth and Su 2022, Corollary 2.13; the same curve as Balle and Wang 2018, Theorem
     8): the Gaussian mechanism of this mu has no smaller epsilon at this delta.
@@ -126,14 +126,14 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     low = high
     while gaussian_delta(epsilon, low) >= delta:
         low /= 2.0
-    found = scipy.optimize.brentq(
+    root = scipy.optimize.brentq(
         lambda mu: gaussian_delta(epsilon, mu) - delta, low, high, xtol=1e-14
     )
-    return _SAFE * float(found)
+    return _SAFE * float(root)
 
 
 def concentrated_rho(*, epsilon: float, delta: float) -> float:
-    """The largest rho of which rho-zCDP proves (epsilon, delta)-DP by its Rényi curve.
+    """The largest rho for which the Rényi curve of rho-zCDP proves (epsilon, delta)-DP.
 
     Args:
         epsilon: Epsilon of the budget, positive and finite.
@@ -150,13 +150,13 @@ def concentrated_rho(*, epsilon: float, delta: float) -> float:
     def excess(log_rho: float) -> float:
         return epsilon_from_rdp(ORDERS, math.exp(log_rho) * ORDERS, delta=delta) - epsilon
 
-    # The mechanism with the least cost for its rho is Gaussian, so no rho above its is proved.
+    # The Gaussian mechanism costs least for its rho, so no larger rho than its own is proved.
     high = 2.0 * math.log(gaussian_mu(epsilon=epsilon, delta=delta)) - math.log(2.0) + 1e-6
     low = high
     while excess(low) > 0.0:
         low -= 1.0
-    found = float(scipy.optimize.brentq(excess, low, high, xtol=1e-12)) if low < high else high
-    return _SAFE * math.exp(found)
+    log_root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-12)) if low < high else high
+    return _SAFE * math.exp(log_root)
 
 
 def _check_budget(epsilon: float, delta: float) -> None:
@@ -168,7 +168,7 @@ def check_delta(delta: float) -> None:
     """Refuses a delta outside [0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `delta` is out of range.
     """
     check_number("delta", delta, DELTA)
 
@@ -177,6 +177,6 @@ def check_positive_delta(delta: float) -> None:
     """Refuses a delta outside (0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `delta` is out of range.
     """
     check_number("delta", delta, BETWEEN_0_AND_1)

@@ -78,7 +78,7 @@ def dp_sgd_claim(
         raise SettingsError(
             "method rdp has no proof for replace-one neighbours under Poisson sampling: use pld"
         )
-    accountant = _composed(
+    accountant = _accountant_after(
         proof, neighbours, steps=steps, rate=rate, noise_multiplier=noise_multiplier
     )
     return PrivacyClaim(
@@ -113,7 +113,7 @@ def dp_sgd_curve(
     last = dp_sgd_claim(
         steps=steps, rate=rate, noise_multiplier=noise_multiplier, delta=_CURVE_END
     )  # checks the arguments
-    accountant = _composed(
+    accountant = _accountant_after(
         DpSgdMethod.PLD,
         Neighbours.ADD_REMOVE,
         steps=steps,
@@ -148,17 +148,17 @@ def dp_sgd_noise_multiplier(*, epsilon: float, delta: float, steps: int, rate: f
     _check_run(steps=steps, rate=rate, noise_multiplier=1.0, delta=delta)
     check_number("epsilon", epsilon, POSITIVE)
 
-    # To begin with, a normal number shifted by mu: epsilon = mu^2 / 2 + mu sqrt(2 log(1 / delta)).
+    # First guess, by a normal score shifted by mu: epsilon = mu^2 / 2 + mu sqrt(2 log(1 / delta)).
     mu = math.sqrt(2.0 * (epsilon - math.log(delta))) - math.sqrt(-2.0 * math.log(delta))
     guess = -0.5 * math.log(math.log1p(mu**2 / (rate**2 * steps)))
-    known: dict[float, float] = {}
+    excess_at: dict[float, float] = {}
     while True:
         noise = math.exp(guess)
         claim = dp_sgd_claim(steps=steps, rate=rate, noise_multiplier=noise, delta=delta)
-        known[guess] = math.log(claim.epsilon / epsilon)
-        if -_PRECISION <= known[guess] <= 0.0:
+        excess_at[guess] = math.log(claim.epsilon / epsilon)
+        if -_PRECISION <= excess_at[guess] <= 0.0:
             return noise
-        guess = _crossing(known, aim=-_PRECISION / 2)
+        guess = _interpolate(excess_at, aim=-_PRECISION / 2)
 
 
 def _check_run(*, steps: int, rate: float, noise_multiplier: float, delta: float) -> None:
@@ -168,21 +168,21 @@ def _check_run(*, steps: int, rate: float, noise_multiplier: float, delta: float
     check_positive_delta(delta)
 
 
-def _crossing(known: dict[float, float], *, aim: float) -> float:
-    """Where a decreasing function takes a value, by a line through its nearest two known points.
+def _interpolate(points: dict[float, float], *, aim: float) -> float:
+    """Estimates where a decreasing function takes a value, from its two nearest known points.
 
-    A single point is taken to have the slope -1: epsilon is about inverse to the noise.
+    With one point the slope is taken as -1: epsilon is roughly inverse to the noise.
     """
-    (x, y), *others = sorted(known.items(), key=lambda one: abs(one[1] - aim))
+    (x, y), *others = sorted(points.items(), key=lambda point: abs(point[1] - aim))
     slope = (y - others[0][1]) / (x - others[0][0]) if others else -1.0
     return x + (aim - y) / slope
 
 
-def _composed(
+def _accountant_after(
     method: DpSgdMethod, neighbours: Neighbours, *, steps: int, rate: float, noise_multiplier: float
 ) -> PrivacyAccountant:
-    """An accountant after all steps."""
-    # Only here: dp-accounting takes about a second to import, six when cold.
+    """An accountant that has composed all steps."""
+    # Imported here: dp-accounting takes about a second to import, six when cold.
     from dp_accounting import (
         GaussianDpEvent,
         NeighboringRelation,

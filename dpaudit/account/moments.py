@@ -25,15 +25,15 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.setting import POSITIVE, check_number
 
 _LARGEST_EXPONENT: Final = 1.0
-"""Up to this, a moment is computed from the excess over 1; beyond, in logarithms."""
+"""Up to this exponent a moment is computed as its excess over 1, beyond it in logarithms."""
 
 
 def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
     """An upper bound q on the probability that noise of scale 1/gamma changes the winning class.
 
-    Lemma 4: q is the sum of (2 + gamma gap) / (4 exp(gamma gap)) over the losing classes, gap
-    being their distance to the winner. With two classes it is exact. At most 1 - 1/classes, which
-    is what a uniform draw has.
+    Lemma 4: q is the sum of (2 + gamma gap) / (4 exp(gamma gap)) over the losing classes, gap being
+    their distance to the winner. With two classes it is exact. At most 1 - 1/classes, the value of
+    a uniform draw.
 
     Args:
         counts: Votes for each class, not negative, shape [..., classes], two classes or more.
@@ -91,12 +91,12 @@ def theorem_3_moments(q: ArrayLike, *, gamma: float, moments: ArrayLike) -> Floa
         log_wrong = np.log(inside)
     neighbours = np.exp(2.0 * gamma + log_wrong)  # e^2g q, below 1 by the limit
     growth = np.log1p(neighbours * -np.expm1(-2.0 * gamma) / (1.0 - neighbours))
-    right, missed = moment * growth, moment * (2.0 * gamma)
+    likely, unlikely = moment * growth, moment * (2.0 * gamma)
     # Most moments are tiny: what exceeds 1 keeps its digits where the sum itself would lose them.
-    small = np.maximum(right, missed) < _LARGEST_EXPONENT
-    excess = (1.0 - inside) * np.expm1(np.minimum(right, _LARGEST_EXPONENT))
-    excess += inside * np.expm1(np.minimum(missed, _LARGEST_EXPONENT))
-    large = np.logaddexp(np.log1p(-inside) + right, log_wrong + missed)
+    small = np.maximum(likely, unlikely) < _LARGEST_EXPONENT
+    excess = (1.0 - inside) * np.expm1(np.minimum(likely, _LARGEST_EXPONENT))
+    excess += inside * np.expm1(np.minimum(unlikely, _LARGEST_EXPONENT))
+    large = np.logaddexp(np.log1p(-inside) + likely, log_wrong + unlikely)
     # With q far below e^(-2gl), adding logarithms leaves a rounding error of either sign.
     bound = np.where(small, np.log1p(excess), np.maximum(large, 0.0))
     return np.asarray(np.where(wrong < limit, bound, np.inf), dtype=np.float64)
@@ -106,7 +106,7 @@ def data_independent_moments(*, gamma: float, moments: ArrayLike) -> FloatArray:
     """The cost of one noisy argmax whatever the votes: min(2 g^2 l (l+1), 2 g l).
 
     Theorem 2. One record moves two counts by one each, hence every ratio of probabilities by at
-    most e^(2g). The linear term is 2 g l, not g l, which is too small for two noisy counts.
+    most e^(2g). The linear term is 2 g l; g l would be too small for two noisy counts.
 
     Args:
         gamma: Inverse scale of the Laplace noise on each count, positive and finite.
@@ -173,7 +173,7 @@ def exact_moments(table: VoteTable, votes: ArrayLike, *, moments: ArrayLike) -> 
 
     Args:
         table: The mechanism.
-        votes: How many teachers voted 1 in each query, integers in 0..k, shape [T].
+        votes: Number of teachers that voted 1 in each query, integers in 0..k, shape [T].
         moments: Moments l, positive and finite, shape [L].
 
     Returns:
@@ -183,24 +183,24 @@ def exact_moments(table: VoteTable, votes: ArrayLike, *, moments: ArrayLike) -> 
         SettingsError: If an argument is outside its range.
     """
     moment = check_moments(moments)
-    chosen = check_votes(votes, teachers=table.teachers)
-    return np.asarray((local_divergences(table, moment + 1.0) * moment)[chosen])
+    counts = check_votes(votes, teachers=table.teachers)
+    return np.asarray((local_divergences(table, moment + 1.0) * moment)[counts])
 
 
 def check_gamma(gamma: float) -> None:
     """Refuses an inverse noise scale that is not positive and finite.
 
     Raises:
-        SettingsError: If it is not.
+        SettingsError: If the scale is refused.
     """
     check_number("gamma", gamma, POSITIVE)
 
 
 def check_moments(moments: ArrayLike) -> FloatArray:
-    """The moments as an array [L]; refuses an empty list and what is not positive and finite.
+    """Returns the moments as an array [L].
 
     Raises:
-        SettingsError: If they are refused.
+        SettingsError: If there is no moment, or one is not positive and finite.
     """
     moment = np.asarray(moments, dtype=np.float64)
     if moment.ndim != 1 or moment.size == 0 or not np.all((moment > 0) & np.isfinite(moment)):
@@ -209,10 +209,10 @@ def check_moments(moments: ArrayLike) -> FloatArray:
 
 
 def check_votes(votes: ArrayLike, *, teachers: int) -> IntArray:
-    """The votes as integers [T]; refuses what is not a count in 0..k.
+    """Returns the votes as integers [T].
 
     Raises:
-        SettingsError: If they are refused.
+        SettingsError: If a vote is not a count in 0..k.
     """
     count = np.asarray(votes)
     # The message does not quote the votes: they are secrets.

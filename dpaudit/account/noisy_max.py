@@ -1,10 +1,10 @@
 """Noisy votes among any number of classes, with an accounting independent of the votes.
 
 Each mechanism adds independent noise to the count of every class and names the class with the
-largest result. A record touches one teacher, whose vote moves from one class to another: two
-counts change by one each. The noisy counts may all be thought of as released: the argmax is
-post-processing. With two classes the released bit itself has an exact table
-(`VoteTable`), which costs less, and that table is used.
+largest result. A record touches one teacher, whose vote moves from one class to another: two counts
+change by one each. The accounting treats all noisy counts as released, because the argmax is
+post-processing. With two classes the released bit itself has an exact table (`VoteTable`), which
+costs less, and that table is used.
 
 All bounds hold for continuous noise and for the exact integer noise that generators draw
 (Canonne, Kamath and Steinke 2020, "The Discrete Gaussian for Differential Privacy").
@@ -78,13 +78,13 @@ class NoisyMax(ABC):
         return self._rdp_of_counts(order) if self.table is None else self.table.rdp(order)
 
     def epsilon(self, labels: int, *, delta: float) -> float:
-        """What a number of labels costs, for adding or removing one record.
+        """The cost of a number of labels, for adding or removing one record.
 
         Queries may depend on earlier labels in any way (Mironov 2017, "Rényi Differential
         Privacy", Proposition 1).
 
         Args:
-            labels: How many labels are released, at least 0. Count discarded ones too.
+            labels: Labels released, discarded ones included, at least 0.
             delta: The delta of the statement, in [0, 1).
 
         Returns:
@@ -97,13 +97,13 @@ class NoisyMax(ABC):
         if self.table is not None:
             return self.table.epsilon(labels, delta=delta)
         rdp = epsilon_from_rdp(ORDERS, labels * self._rdp_of_counts(ORDERS), delta=delta)
-        return min(labels * self._pure, rdp) if labels else 0.0
+        return min(labels * self._pure_epsilon, rdp) if labels else 0.0
 
     def claim(self, labels: int, *, delta: float) -> PrivacyClaim:
         """The cost as a claim, with its derivation in words.
 
         Args:
-            labels: How many labels are released, at least 1.
+            labels: Labels released, at least 1.
             delta: The delta of the claim.
 
         Returns:
@@ -132,8 +132,8 @@ class NoisyMax(ABC):
 
     @property
     @abstractmethod
-    def _pure(self) -> float:
-        """Epsilon of one label at delta 0; infinite if there is none."""
+    def _pure_epsilon(self) -> float:
+        """Epsilon of one label at delta 0; infinite for Gaussian noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class LaplaceNoisyMax(NoisyMax):
         return 2.0 * randomised_response_rdp(order, 1.0 / self.scale)
 
     @property
-    def _pure(self) -> float:
+    def _pure_epsilon(self) -> float:
         return 2.0 / self.scale
 
 
@@ -183,7 +183,7 @@ class GaussianNoisyMax(NoisyMax):
         return np.asarray(order / self.scale**2, dtype=np.float64)
 
     @property
-    def _pure(self) -> float:
+    def _pure_epsilon(self) -> float:
         return math.inf
 
 
@@ -194,14 +194,13 @@ class ConfidentNoisyMax:
     A query is answered by `answer` if the largest count, plus separate Gaussian noise, reaches the
     threshold. One record moves the largest count by at most one, so a check has Rényi divergence a
     / (2 check_scale**2), whether it passes or not; an answer costs what it costs in `answer`. Both
-    numbers are fixed beforehand: the cost is that of all checks and all labels, however many turn
-    out to be used.
+    numbers are fixed beforehand: all checks and all labels are charged, however many are used.
 
     Attributes:
         answer: The noisy max of a query that passes.
         threshold: Votes that the noisy largest count must reach, a whole number.
         check_scale: Standard deviation of the check's noise (sigma_1), positive and finite.
-        checks: How many queries may be checked, at least 1.
+        checks: Queries that may be checked, at least 1.
 
     Raises:
         SettingsError: If a constant is out of range.
@@ -215,7 +214,7 @@ class ConfidentNoisyMax:
     def __post_init__(self) -> None:
         check_scale(self.check_scale)
         _check_count("checks", self.checks, least=1)
-        # Noise that is whole numbers meets a whole threshold: anything else would be rounded.
+        # Generators draw integer noise, which meets a whole threshold; another would be rounded.
         _check_count("threshold", self.threshold, least=0)
 
     @property

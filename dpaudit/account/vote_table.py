@@ -1,6 +1,6 @@
 """The noisy majority vote as a public table of probabilities, and the cost of labels drawn from it.
 
-The exact cost of one label comes from the table; three proofs add up that of many.
+The table gives the exact cost of one label; three proofs give the cost of many.
 """
 
 from __future__ import annotations
@@ -29,26 +29,28 @@ WORD_BITS: Final = 64
 """Bits of the random word that draws a label."""
 _FLOAT_BITS: Final = 1074
 """With this many bits every float in [0, 1] is a fixed-point number."""
-_TINY: Final = 2.0**-1000
-"""An exact table is never quite certain, so every divergence is finite."""
+_LEAST_PROBABILITY: Final = 2.0**-1000
+"""Smallest probability in an exact table, so that every divergence is finite."""
 _ROUNDING: Final = 1e-14
-"""More than the rounding errors of two quantiles."""
+"""An upper limit on the rounding errors of two quantiles."""
 _FLOOR: Final = 1e-6
-"""A quantised table is never more certain than this: clipping moves no epsilon that matters."""
+"""Smallest probability in a quantised table; the clipping changes no epsilon that matters."""
 
 _LEAST_POINTS: Final = 100
-"""Grid points on each side of 0, at least; the discretisation is exact at each."""
+"""Fewest grid points on each side of 0; the discretisation is exact at each."""
 _MOST_POINTS: Final = 10_000
-"""At most, for labels of large losses."""
-_FINE: Final = 1e-3
-"""Distance of grid points that is fine enough where more than the least number fit."""
+"""Most grid points on each side of 0, for labels with large losses."""
+_FINE_ENOUGH: Final = 1e-3
+"""Distance of grid points that is fine enough if it allows more than the fewest points."""
 _POINTS_PER_LOSS: Final = 10
-"""Grid points per loss of the most informative label, at least: chords add 0.2 % to its variance.
-Fewer than a hundred labels get more, since their losses do not average out."""
-_BEYOND: Final = 10.0
-"""The grid reaches this far above epsilon: a larger loss counts as certain.
+"""Fewest grid points per loss of the most informative label: chords add 0.2 % to its variance.
 
-That costs e^-10 of the probability of such a loss.
+Fewer than a hundred labels get more points, since their losses do not average out.
+"""
+_GRID_MARGIN: Final = 10.0
+"""The grid reaches this far above epsilon, and larger losses count as infinite.
+
+This adds at most e^-10 of the probability of such a loss.
 """
 _PROOFS: Final = {
     Method.RDP: "Rényi divergences of the labels added up",
@@ -71,7 +73,7 @@ class VoteTable:
     Attributes:
         thresholds: k + 1 integers in [0, 2**bits]; p[n] is ``thresholds[n] / 2**bits``.
         bits: The resolution; 64 in a table that labels are drawn from.
-        noise: The origin of the table, in words.
+        noise: The noise of the table, in words.
 
     Raises:
         SettingsError: If an entry is not an integer in the range or there are fewer than two.
@@ -144,26 +146,27 @@ class VoteTable:
         accounted one, with no floating-point noise whose low bits could reveal the votes (Mironov
         2012, "On significance of the least significant bits for differential privacy").
         """
-        one = 1 << WORD_BITS
-        least = int(_FLOOR * one)
-        half = one >> 1
+        unit = 1 << WORD_BITS
+        least = int(_FLOOR * unit)
+        half = unit >> 1
 
-        def cut(threshold: int) -> int:
-            # Cutting towards the nearer end's complement keeps a symmetric table symmetric.
+        def quantise(threshold: int) -> int:
+            # Rounding the smaller of p and 1 - p keeps a symmetric table symmetric.
             if threshold << 1 <= 1 << self.bits:
                 return min(max(self._words(threshold), least), half)
-            return one - min(max(self._words((1 << self.bits) - threshold), least), half)
+            return unit - min(max(self._words((1 << self.bits) - threshold), least), half)
 
-        return replace(self, thresholds=tuple(map(cut, self.thresholds)), bits=WORD_BITS)
+        return replace(self, thresholds=tuple(map(quantise, self.thresholds)), bits=WORD_BITS)
 
     def _words(self, threshold: int) -> int:
+        """The threshold in units of 2**-64, rounded down."""
         return (threshold << WORD_BITS) >> self.bits
 
     def release(self, votes: npt.ArrayLike, words: npt.ArrayLike) -> IntArray:
         """Draws labels.
 
         Args:
-            votes: How many teachers voted 1, in 0..k, integers [n].
+            votes: Number of teachers that voted 1, in 0..k, integers [n].
             words: Uniform 64-bit integers [n], fresh for every label: the operating system's
                 entropy in production, a seeded stream in an audit.
 
@@ -187,7 +190,7 @@ class VoteTable:
 
     @cached_property
     def _last_words(self) -> tuple[npt.NDArray[np.bool_], WordArray]:
-        """Whether a one is possible, and the largest word that draws it: 2**64 fits no uint64."""
+        """Whether a one is possible, and the largest word that draws it; 2**64 fits no uint64."""
         possible = np.array([threshold > 0 for threshold in self.thresholds])
         last = [max(threshold, 1) - 1 for threshold in self.thresholds]
         return possible, np.array(last, dtype=np.uint64)
@@ -205,7 +208,7 @@ class VoteTable:
         Raises:
             SettingsError: If an order is not a finite number above 1.
         """
-        order = _valid(orders)
+        order = _check_orders(orders)
         lower, upper = self.thresholds[:-1], self.thresholds[1:]
         up = divergences(steps_between(lower, upper, self.bits), order)
         down = divergences(steps_between(upper, lower, self.bits), order)
@@ -227,16 +230,18 @@ class VoteTable:
         Raises:
             SettingsError: If an order is not a finite number above 1.
         """
-        largest = divergences(self._steps, _valid(np.atleast_1d(orders))).max(axis=0, initial=0.0)
+        largest = divergences(self._steps, _check_orders(np.atleast_1d(orders))).max(
+            axis=0, initial=0.0
+        )
         return float(largest[0]) if np.ndim(orders) == 0 else np.asarray(largest)
 
     def epsilon(self, labels: int, *, delta: float, method: Method | str = Method.BEST) -> float:
-        """What a number of labels costs, for adding or removing one record.
+        """The cost of a number of labels, for adding or removing one record.
 
         Votes may depend on earlier labels in any way: all methods cover adaptive composition.
 
         Args:
-            labels: How many labels are released, at least 0. Count discarded ones too.
+            labels: Labels released, discarded ones included, at least 0.
             delta: The delta of the statement, in [0, 1); at 0 the pure costs of the labels add up,
                 whatever the method.
             method: How the cost is proved.
@@ -253,7 +258,7 @@ class VoteTable:
 
     @cached_property
     def mu(self) -> float:
-        """Gaussian DP of one label: the distance of neighbouring votes in normal quantiles.
+        """Mu of one label in Gaussian DP: the distance of neighbouring votes in normal quantiles.
 
         A bit that is 1 with probability p indicates whether a normal variable of mean quantile(p)
         and variance 1 is above 0. So distinguishing the bits of two counts is at least as hard as
@@ -262,7 +267,9 @@ class VoteTable:
         Infinite if a label is certain for one count and not for its neighbour.
         """
         ones = self.probabilities
-        zeros = fractions([(1 << self.bits) - one for one in self.thresholds], self.bits)
+        zeros = fractions(
+            [(1 << self.bits) - threshold for threshold in self.thresholds], self.bits
+        )
         ndtri = scipy.special.ndtri
         quantiles = np.where(ones <= 0.5, ndtri(ones), -ndtri(zeros))  # small ones are precise
         with np.errstate(invalid="ignore"):
@@ -275,7 +282,7 @@ class VoteTable:
         """The cost as a claim, with its derivation in words.
 
         Args:
-            labels: How many labels are released, at least 1.
+            labels: Labels released, at least 1.
             delta: The delta of the claim.
             method: How the cost is proved.
 
@@ -319,18 +326,22 @@ def vote_table(mechanism: Mechanism, k: int, scale: float) -> VoteTable:
     # the upper half is its exact complement.
     margins = k / 2 - np.arange(k // 2 + 1, dtype=np.float64)
     with np.errstate(under="ignore"):
-        wrong = np.maximum(wrong_at(mechanism, margins / scale), _TINY)
-    lower = [_fixed_point(p) for p in wrong.tolist()]
+        wrong = np.maximum(wrong_at(mechanism, margins / scale), _LEAST_PROBABILITY)
+    lower = [_to_fixed_point(p) for p in wrong.tolist()]
     mirrored = [(1 << _FLOAT_BITS) - lower[k - n] for n in range(len(lower), k + 1)]
-    return VoteTable((*lower, *mirrored), bits=_FLOAT_BITS, noise=_WORDS[mechanism].format(scale))
+    return VoteTable(
+        (*lower, *mirrored), bits=_FLOAT_BITS, noise=_NOISE_IN_WORDS[mechanism].format(scale)
+    )
 
 
-def _fixed_point(p: float) -> int:
+def _to_fixed_point(p: float) -> int:
+    """A probability in units of 2**-1074."""
     top, bottom = p.as_integer_ratio()
     return (top << _FLOAT_BITS) // bottom
 
 
-def _valid(orders: ArrayLike) -> FloatArray:
+def _check_orders(orders: ArrayLike) -> FloatArray:
+    """Returns Rényi orders as an array; refuses any but finite numbers above 1."""
     order = np.asarray(orders, dtype=np.float64)
     if order.ndim != 1 or not np.all((order > 1.0) & np.isfinite(order)):
         raise SettingsError("Rényi orders must be finite numbers above 1, one or a flat list")
@@ -344,7 +355,7 @@ _WRONG: Final[dict[Mechanism, Callable[[FloatArray], FloatArray]]] = {
     Mechanism.LAPLACE: lambda x: np.asarray(0.5 * np.exp(-x)),
     Mechanism.NOISY_MAX: lambda x: np.asarray(0.5 * (1.0 + x) * np.exp(-2.0 * x)),
 }
-_WORDS: Final = {
+_NOISE_IN_WORDS: Final = {
     Mechanism.GAUSSIAN: "normal noise of standard deviation {:g} on the count of ones",
     Mechanism.LAPLACE: "Laplace noise of scale {:g} on the count of ones",
     Mechanism.NOISY_MAX: "Laplace noise of scale {:g} on each of the two counts",
@@ -355,7 +366,7 @@ def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
     """Probability that a label contradicts the majority.
 
     Args:
-        mechanism: Which noise decides the vote.
+        mechanism: The noise that decides the vote.
         scales: Distance of the majority from a tie (k/2), in scales of the noise.
 
     Returns:
@@ -365,10 +376,10 @@ def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
 
 
 def method_named(name: Method | str) -> Method:
-    """The method of that name.
+    """The method of this name.
 
     Raises:
-        SettingsError: If there is none.
+        SettingsError: If no method has this name.
     """
     try:
         return Method(name)
@@ -380,7 +391,7 @@ def check_scale(scale: float) -> None:
     """Refuses a scale of noise that is not positive and finite.
 
     Raises:
-        SettingsError: If it is not.
+        SettingsError: If the scale is refused.
     """
     check_number("scale", scale, POSITIVE)
 
@@ -389,7 +400,7 @@ def check_teachers(teachers: int) -> None:
     """Refuses a number of teachers that is not whole or is below 1.
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If the number is refused.
     """
     check_number("teachers", teachers, AT_LEAST_1, whole=True)
 
@@ -435,8 +446,8 @@ def steps_between(from_: Sequence[int], to: Sequence[int], bits: int) -> Steps:
     Returns:
         The n pairs.
     """
-    one = 1 << bits
-    complement, to_complement = [one - p for p in from_], [one - q for q in to]
+    unit = 1 << bits
+    complement, to_complement = [unit - p for p in from_], [unit - q for q in to]
     return Steps(
         ones=fractions(from_, bits),
         zeros=fractions(complement, bits),
@@ -448,14 +459,14 @@ def steps_between(from_: Sequence[int], to: Sequence[int], bits: int) -> Steps:
 def neighbour_steps(table: Sequence[int], bits: int) -> Steps:
     """All steps between neighbouring entries of a table, up and down.
 
-    A step that repeats another, or mirrors it with ones for zeros, has the same privacy losses and
-    is left out; so is one between equal entries.
+    Steps with the same privacy losses as another are left out: repetitions, and mirror images with
+    ones for zeros. So are steps between equal entries.
     """
-    one = 1 << bits
+    unit = 1 << bits
     kept: dict[tuple[int, int], None] = {}
     for lower, upper in pairwise(table):
         for p, q in ((lower, upper), (upper, lower)):
-            if p != q and (one - p, one - q) not in kept:
+            if p != q and (unit - p, unit - q) not in kept:
                 kept[p, q] = None
     return steps_between([p for p, _ in kept], [q for _, q in kept], bits)
 
@@ -487,8 +498,8 @@ def divergences(steps: Steps, order: FloatArray) -> FloatArray:
 
 def fractions(integers: Sequence[int], bits: int) -> FloatArray:
     """Each integer over 2**bits, correctly rounded to a float."""
-    one = 1 << bits
-    return np.array([integer / one for integer in integers], dtype=np.float64)
+    unit = 1 << bits
+    return np.array([integer / unit for integer in integers], dtype=np.float64)
 
 
 def _log_ratios(from_: Sequence[int], to: Sequence[int]) -> FloatArray:
@@ -497,6 +508,7 @@ def _log_ratios(from_: Sequence[int], to: Sequence[int]) -> FloatArray:
 
 
 def _log_ratio(p: int, q: int) -> float:
+    """ln(p/q), accurate for close integers and for those that no float holds."""
     if p == q:
         return 0.0
     if q == 0:
@@ -506,7 +518,7 @@ def _log_ratio(p: int, q: int) -> float:
     if p > q:
         return -_log_ratio(q, p)
     if p << 1 < q:
-        return math.log(p) - math.log(q)  # of integers of any size, where no float would hold them
+        return math.log(p) - math.log(q)  # works for integers that no float would hold
     return math.log1p(-((q - p) / q))  # relative differences keep close integers accurate
 
 
@@ -531,12 +543,12 @@ def pld_epsilon(steps: Steps, *, labels: int, delta: float) -> float:
     from dp_accounting.pld import pld_pmf
 
     largest = steps.largest_loss
-    interval = min(largest / _LEAST_POINTS, max(_FINE, largest / _MOST_POINTS))
+    interval = min(largest / _LEAST_POINTS, max(_FINE_ENOUGH, largest / _MOST_POINTS))
     reach = int(np.ceil(largest / interval)) + 1
     grid = np.arange(-reach, reach + 1)
     curve = hockey_stick(steps, interval * grid.astype(np.float64))
-    one = pld_pmf.create_pmf_pessimistic_connect_dots(interval, grid, curve)
-    composed = one if labels == 1 else one.self_compose(labels)
+    single = pld_pmf.create_pmf_pessimistic_connect_dots(interval, grid, curve)
+    composed = single if labels == 1 else single.self_compose(labels)
     return max(0.0, float(composed.get_epsilon_for_delta(delta)))
 
 
@@ -580,13 +592,13 @@ def tight_epsilon(steps: Steps, *, labels: int, delta: float, at_most: float) ->
     points_per_loss = _POINTS_PER_LOSS * max(1.0, 10.0 / labels**0.5)
     step = float(np.sqrt(information.max())) / points_per_loss
     first = -int(np.ceil((2.0 * at_most + 4.0) / step))
-    last = int(np.ceil(_BEYOND / step))
+    last = int(np.ceil(_GRID_MARGIN / step))
     surplus = step * np.arange(first, last + 1)
     value = -np.expm1(-np.maximum(surplus, 0.0))
     ones = _shift(steps.loss_of_one, step, len(surplus))
     zeros = _shift(steps.loss_of_zero, step, len(surplus))
     for _ in range(labels):
-        value = _before_one_more(value, steps, ones, zeros)
+        value = _with_one_more_label(value, steps, ones, zeros)
     holds = np.flatnonzero(value[: 1 - first] <= delta)  # surplus -epsilon, epsilon >= 0
     if len(holds) == 0:
         return at_most
@@ -595,7 +607,7 @@ def tight_epsilon(steps: Steps, *, labels: int, delta: float, at_most: float) ->
         return 0.0
     # Between two points the chord in e^-s = e^epsilon bounds delta from above.
     share = (delta - value[j]) / (value[j + 1] - value[j])
-    # Taken relative to the point: e^epsilon itself overflows from 710 on.
+    # Relative to the point, because e^epsilon itself overflows from 710 on.
     return min(at_most, max(0.0, float(np.log1p(share * np.expm1(-step)) - surplus[j])))
 
 
@@ -607,6 +619,7 @@ class _Shift(NamedTuple):
 
 
 def _shift(loss: FloatArray, step: float, points: int) -> _Shift:
+    """The losses as moves on the grid."""
     # Beyond the grid's length every value is padding: the place no longer matters.
     scaled = np.clip(loss / step, -points - 1.0, points + 1.0)
     places = np.floor(scaled).astype(np.int64)
@@ -615,20 +628,23 @@ def _shift(loss: FloatArray, step: float, points: int) -> _Shift:
     return _Shift(places, weight)
 
 
-def _before_one_more(value: FloatArray, steps: Steps, ones: _Shift, zeros: _Shift) -> FloatArray:
+def _with_one_more_label(
+    value: FloatArray, steps: Steps, ones: _Shift, zeros: _Shift
+) -> FloatArray:
+    """W_t from W_{t-1} on the grid of `tight_epsilon`."""
     points = len(value)
     pad = points + 2
     padded = np.concatenate([np.full(pad, value[0]), value, np.ones(pad)])
 
-    def moved(shift: _Shift, pair: int) -> FloatArray:
+    def shift_value(shift: _Shift, pair: int) -> FloatArray:
         start = pad + int(shift.places[pair])
         left, right = padded[start : start + points], padded[start + 1 : start + 1 + points]
-        moved: FloatArray = left + shift.weight[pair] * (right - left)
-        return moved
+        shifted: FloatArray = left + shift.weight[pair] * (right - left)
+        return shifted
 
     best = np.zeros(points)
     for pair, (p, p_not) in enumerate(zip(steps.ones, steps.zeros, strict=True)):
-        np.maximum(best, p * moved(ones, pair) + p_not * moved(zeros, pair), out=best)
+        np.maximum(best, p * shift_value(ones, pair) + p_not * shift_value(zeros, pair), out=best)
     return best
 
 

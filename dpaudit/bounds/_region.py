@@ -134,8 +134,8 @@ class RejectionRegion:
         """
         if self.most_fn[-1] >= self.n_in:
             return 1.0
-        found = self._least_favourable(epsilon, delta).probability
-        return min(1.0, found * (1.0 + _SEARCH_MARGIN))
+        largest = self._least_favourable(epsilon, delta).probability
+        return min(1.0, largest * (1.0 + _SEARCH_MARGIN))
 
     def largest_epsilon(self, alpha: float, *, delta: float, low: float, high: float) -> float:
         """Largest ε at which the size of the test stays within α.
@@ -179,13 +179,13 @@ class RejectionRegion:
     def _least_favourable(self, epsilon: float, delta: float) -> _Extreme:
         """Searches both halves of the boundary for the most probable rejection."""
 
-        def rejects(position: FloatArray, mirrored: BoolArray) -> FloatArray:
+        def probability_at(position: FloatArray, mirrored: BoolArray) -> FloatArray:
             return self.probability(*_boundary(epsilon, delta, position, mirrored))
 
         corner = _corner(epsilon, delta)
         grid = _boundary_grid(corner, 1.0 - delta, max(self.n_in, self.most_fn.size - 1))
         sides = np.repeat([False, True], grid.size)
-        values = rejects(np.tile(grid, 2), sides).reshape(2, -1)
+        values = probability_at(np.tile(grid, 2), sides).reshape(2, -1)
         padded = np.pad(values, ((0, 0), (1, 1)), constant_values=-1.0)
         peaks = (values >= padded[:, :-2]) & (values >= padded[:, 2:])
         ranked = np.argsort(np.where(peaks, values, -1.0), axis=None)[::-1][:_PEAKS]
@@ -193,16 +193,18 @@ class RejectionRegion:
         low = grid[np.maximum(index - 1, 0)]
         high = grid[np.minimum(index + 1, grid.size - 1)]
         best = _Extreme(float(values[side[0], index[0]]), float(grid[index[0]]), bool(side[0]))
+        # Zooms into all peaks at once: the most probable point and its two neighbours bound the
+        # next stretch of each.
         row = np.arange(ranked.size)
         for _ in range(_ZOOMS):
             points = np.linspace(low, high, _ZOOM_POINTS, axis=1)
-            found = rejects(points.ravel(), np.repeat(side == 1, _ZOOM_POINTS))
-            found = found.reshape(points.shape)
-            top = found.argmax(axis=1)
-            first = int(found[row, top].argmax())
-            if found[first, top[first]] > best.probability:
+            refined = probability_at(points.ravel(), np.repeat(side == 1, _ZOOM_POINTS))
+            refined = refined.reshape(points.shape)
+            top = refined.argmax(axis=1)
+            first = int(refined[row, top].argmax())
+            if refined[first, top[first]] > best.probability:
                 best = _Extreme(
-                    float(found[first, top[first]]),
+                    float(refined[first, top[first]]),
                     float(points[first, top[first]]),
                     bool(side[first]),
                 )

@@ -37,42 +37,42 @@ _WINSOR = (
     *((share, share) for share in (0.01, 0.1, 0.2, 0.3, 0.4)),
     *(pair for share in (0.5, 0.7, 0.8, 0.9) for pair in ((share, 0.01), (0.01, share))),
 )
-"""Shares of the lowest and of the highest scores that may count as no more extreme than others."""
-_BY_CHANCE = 2.0
-"""A larger share must improve the log likelihood by this much, so it is seldom chosen by chance."""
+"""Pairs of shares that may be winsorised: of the lowest scores and of the highest."""
+_SHARE_PENALTY = 2.0
+"""Log likelihood by which another share must beat the smaller ones: chance seldom does."""
 _RIDGE = 0.005
-"""Penalty of a slope, in trials or guesses of unit variance: a perfect separation stays finite."""
-_STEPS, _LONGEST, _CLOSE = 50, 4.0, 1e-8
-"""Steps of the regression at most, the longest of one coefficient, and the last one."""
+"""Ridge penalty of a slope, in trials of unit variance: perfect separation stays finite."""
+_STEPS, _LONGEST_STEP, _CONVERGED = 50, 4.0, 1e-8
+"""Newton steps at most, the longest step of a coefficient, and the step that ends the search."""
 _CAUTION = 0.84
 """Forecasts lie this many standard deviations below the mean: 80 % of outcomes exceed them."""
-_ABSTAINED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-"""Shares of the trials on which a rule may abstain; one of them, or none, is chosen."""
+_ABSTENTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of the trials on which a rule may abstain, in addition to none."""
 _RECORD_WINSOR = 0.001
-"""Share of all scores on either side that count as no more extreme than the others."""
+"""Share of all scores that is winsorised on either side."""
 _SHRINKAGE = 4.0
 """A record's own line is shrunk in units of this likelihood ratio statistic."""
-_SURER_BETTER = 1.5
-"""A rule abstains if correct guesses correlate with larger odds by this many standard errors."""
+_LARGER_ODDS_BETTER = 1.5
+"""A rule abstains only if correctness correlates with the odds by this many standard errors."""
 _FOLDS = 5
-"""Parts of the trainings, each guessed by lines fitted on the others."""
-_ABSTAINING = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
-"""Shares of all guesses on which a rule may abstain; one of them, or none, is chosen."""
+"""Folds of the trainings, each guessed by lines fitted on the others."""
+_RECORD_ABSTENTIONS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
+"""Shares of all guesses on which a rule for records may abstain, in addition to none."""
 
 
 class GuessCalibration(NamedTuple):
     """A rule that turns scores into weighted guesses.
 
-    For many records that share their trainings, the first four have one entry per record; shape
-    (k,).
+    For many records that share their trainings, the first four attributes have one entry per
+    record; shape (k,).
 
     Attributes:
-        low: Scores below it count as this.
-        high: Scores above it count as this.
-        intercept: Log odds of world "in" at score 0.
-        slope: Log odds of world "in" for a unit of the score.
-        margin: Log odds up to which nothing is guessed.
-        top: Log odds from which on a guess has the largest weight; above the margin.
+        low: Lower scores count as this one.
+        high: Higher scores count as this one.
+        intercept: Log odds of world "in" at a score of 0.
+        slope: Change of the log odds of world "in" per unit of the score.
+        margin: Log odds up to which the rule abstains.
+        top: Log odds at which a guess reaches the largest weight; above the margin.
     """
 
     low: float | FloatArray
@@ -97,8 +97,8 @@ def weighed(odds: FloatArray, *, margin: float, top: float) -> IntArray:
 
     Args:
         odds: Log odds that each coin fell on "in"; any shape.
-        margin: Log odds up to which nothing is guessed.
-        top: Log odds from which on a guess has the largest weight; above the margin.
+        margin: Log odds up to which the rule abstains.
+        top: Log odds at which a guess reaches the largest weight; above the margin.
     """
     beyond = np.abs(odds) - margin
     steps = np.ceil(WEIGHTS * beyond / (top - margin))
@@ -173,17 +173,17 @@ def choose_calibration(
 
 
 def log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
-    """The regression alone: no abstention, and hardly any difference in weight.
+    """The regression alone: it never abstains, and its weights hardly differ.
 
-    The odds of some mechanisms, such as Laplace noise, stop growing beyond some score. Winsorising
-    more of the scores follows them; a line that kept growing would overweight the tails.
+    For some mechanisms, such as Laplace noise, the log odds stop growing beyond some score. More
+    winsorising follows them; a line that kept growing would overweight the tails.
 
     Args:
         scores: Attack scores that are not scored later; shape (n,), finite.
         member: Whether the trial's world is "in"; shape (n,), both worlds present.
 
     Returns:
-        The line: all that bets need.
+        The line, which is all that bets need.
     """
     below, above = np.transpose(_WINSOR)
     low, high = np.quantile(scores, below), np.quantile(scores, 1.0 - above)
@@ -191,14 +191,14 @@ def log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
     centre, spread = clipped.mean(axis=1), clipped.std(axis=1)
     varies = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
     spread = np.where(varies, spread, 1.0)
-    intercept, slope, loss = _regressions((clipped - centre[:, None]) / spread[:, None], member)
+    intercept, slope, loss = _fit_regressions((clipped - centre[:, None]) / spread[:, None], member)
     loss = np.where(varies, loss, math.inf)
     slope = np.where(varies, slope / spread, 0.0)
     intercept = np.where(varies, intercept - slope * centre, 0.0)
-    best = 0
-    for other in range(1, len(_WINSOR)):
-        if loss[other] < loss[best] - _BY_CHANCE:
-            best = other
+    best = 0  # the mildest winsorising, unless another fits clearly better
+    for candidate in range(1, len(_WINSOR)):
+        if loss[candidate] < loss[best] - _SHARE_PENALTY:
+            best = candidate
     return GuessCalibration(
         low=float(low[best]),
         high=float(high[best]),
@@ -210,42 +210,54 @@ def log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
 
 
 class _Regressions(NamedTuple):
-    """Logistic regressions and their penalised losses, in nats; shape (k,)."""
+    """Coefficients of k logistic regressions and their penalised losses in nats; shape (k,)."""
 
     intercept: FloatArray
     slope: FloatArray
     loss: FloatArray
 
 
-def _regressions(unit: FloatArray, member: BoolArray) -> _Regressions:
-    """Fits each row of standardised scores alone, of shape (k, n), by Newton's method."""
-    a, b = np.zeros(len(unit)), np.zeros(len(unit))
-    unfinished = np.ones(len(unit), dtype=bool)
+def _fit_regressions(scores: FloatArray, member: BoolArray) -> _Regressions:
+    """Fits a regression to each row of standardised scores (k, n) by Newton's method."""
+    a, b = np.zeros(len(scores)), np.zeros(len(scores))
+    unfinished = np.ones(len(scores), dtype=bool)
     for _ in range(_STEPS):
-        success = scipy.special.expit(a[:, None] + b[:, None] * unit)
-        missed, weight = success - member, success * (1.0 - success)
-        moved, turned = missed.sum(axis=1), (missed * unit).sum(axis=1) + 2.0 * _RIDGE * b
-        first, mixed = weight.sum(axis=1), (weight * unit).sum(axis=1)
-        second = (weight * unit**2).sum(axis=1) + 2.0 * _RIDGE
-        size = first * second - mixed**2
-        steps = np.stack([second * moved - mixed * turned, first * turned - mixed * moved]) / size
+        success = scipy.special.expit(a[:, None] + b[:, None] * scores)
+        residual, weight = success - member, success * (1.0 - success)
+        gradient_a, gradient_b = (
+            residual.sum(axis=1),
+            (residual * scores).sum(axis=1) + 2.0 * _RIDGE * b,
+        )
+        hessian_aa, hessian_ab = weight.sum(axis=1), (weight * scores).sum(axis=1)
+        hessian_bb = (weight * scores**2).sum(axis=1) + 2.0 * _RIDGE
+        # Solves each 2 x 2 Newton system by Cramer's rule, and clips long steps.
+        determinant = hessian_aa * hessian_bb - hessian_ab**2
+        steps = (
+            np.stack(
+                [
+                    hessian_bb * gradient_a - hessian_ab * gradient_b,
+                    hessian_aa * gradient_b - hessian_ab * gradient_a,
+                ]
+            )
+            / determinant
+        )
         a, b = (
-            old - np.where(unfinished, np.clip(step, -_LONGEST, _LONGEST), 0.0)
+            old - np.where(unfinished, np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), 0.0)
             for old, step in zip((a, b), steps, strict=True)
         )
-        unfinished &= np.abs(steps).max(axis=0) >= _CLOSE
+        unfinished &= np.abs(steps).max(axis=0) >= _CONVERGED
         if not unfinished.any():
             break
-    odds = a[:, None] + b[:, None] * unit
+    odds = a[:, None] + b[:, None] * scores
     loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum(axis=1) + _RIDGE * b**2
     return _Regressions(a, b, loss)
 
 
 def _candidates(line: GuessCalibration, size: FloatArray) -> Iterator[GuessCalibration]:
-    """The line with each margin; each abstains on one share of the trials."""
+    """The line with every margin to try; each margin abstains on another share of the trials."""
     ordered = np.sort(size)
     top = float(ordered[-1])
-    margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _ABSTAINED)]
+    margins = [0.0, *(float(ordered[int(share * len(ordered))]) for share in _ABSTENTIONS)]
     for margin in sorted(set(margins)):
         if margin < top:
             yield line._replace(margin=margin, top=top)
@@ -255,15 +267,15 @@ class _Lines(Enum):
     """Which records share a line of log odds."""
 
     ALIKE = auto()
-    """One for all records, whose scores have one middle and one spread."""
+    """One line for all records, whose scores share a mean and a spread."""
     COMMON = auto()
-    """One for all records, each with its own middle and spread of scores."""
+    """One line for all records, after standardising each record's scores by themselves."""
     OWN = auto()
-    """One for each record."""
+    """A line for each record."""
 
 
 _COSTS = {_Lines.ALIKE: 0.0, _Lines.COMMON: 0.0, _Lines.OWN: 2.0}
-"""OWN must predict held-out coins better by this many nats, so it is seldom chosen by chance."""
+"""Nats by which OWN must predict held-out coins better: chance seldom does."""
 
 
 class CalibratedRecords(NamedTuple):
@@ -272,7 +284,7 @@ class CalibratedRecords(NamedTuple):
     Attributes:
         calibration: The rule, fixed on all trainings handed in.
         bound: The bound on epsilon if guesses on the scored trainings do as well as on these, where
-            each part was guessed by lines fitted on the others.
+            each fold was guessed by lines fitted on the others.
     """
 
     calibration: GuessCalibration
@@ -315,7 +327,7 @@ def calibrate_records(
         trainings: Trainings that will be scored.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence of the bound to come, in (0, 1).
-        rng: Draws the parts of the cross-validation.
+        rng: Draws the folds of the cross-validation.
 
     Returns:
         The calibration and its forecast.
@@ -329,53 +341,57 @@ def calibrate_records(
             f"scores of shape {scores.shape} and coins of shape {included.shape}: give both for "
             "the same records of at least 2 trainings"
         )
-    asked: dict[str, Any] = {"trainings": trainings, "delta": delta, "confidence": confidence}
+    settings: dict[str, Any] = {"trainings": trainings, "delta": delta, "confidence": confidence}
     fold = rng.permutation(len(scores)) % min(_FOLDS, len(scores))
-    tried = {
-        lines: _held_out(scores, included, lines, fold)
+    odds_by_lines = {
+        lines: _held_out_log_odds(scores, included, lines, fold)
         for lines in (_Lines if scores.shape[1] > 1 else (_Lines.COMMON,))
     }
-    lines = min(tried, key=lambda one: _loss(tried[one], included) + _COSTS[one])
-    odds = tried[lines]
-    calibration = _fitted(scores, included, lines)
-    if _surer_are_right_more_often(odds, included):
-        calibration = _with_margin(calibration, scores, **asked)
+    lines = min(odds_by_lines, key=lambda kind: _loss(odds_by_lines[kind], included) + _COSTS[kind])
+    odds = odds_by_lines[lines]
+    calibration = _fit_lines(scores, included, lines)
+    if _larger_odds_are_right_more_often(odds, included):
+        calibration = _choose_margin(calibration, scores, **settings)
     guessed = weighed(odds, margin=calibration.margin, top=calibration.top)
-    again = _spread_over(len(scores), trainings)
-    counted = count_record_guesses(guessed[again], included[again])
-    return CalibratedRecords(calibration, fair_coin(*counted, delta=delta, confidence=confidence))
+    stand_ins = _stand_ins(len(scores), trainings)
+    guesses = count_record_guesses(guessed[stand_ins], included[stand_ins])
+    return CalibratedRecords(calibration, fair_coin(*guesses, delta=delta, confidence=confidence))
 
 
-def _held_out(scores: FloatArray, included: BoolArray, lines: _Lines, fold: IntArray) -> FloatArray:
-    """Log odds of the coins of each part of the trainings by lines fitted on the others."""
+def _held_out_log_odds(
+    scores: FloatArray, included: BoolArray, lines: _Lines, fold: IntArray
+) -> FloatArray:
+    """Log odds of the coins of each fold of trainings, by lines fitted on the other folds."""
     odds = np.empty(scores.shape)
     for part in range(int(fold.max()) + 1):
-        mine = fold == part
-        odds[mine] = _fitted(scores[~mine], included[~mine], lines).log_odds(scores[mine])
+        held_out = fold == part
+        odds[held_out] = _fit_lines(scores[~held_out], included[~held_out], lines).log_odds(
+            scores[held_out]
+        )
     return odds
 
 
 def _loss(odds: FloatArray, included: BoolArray) -> float:
-    """Minus the log likelihood of coins at these log odds, in nats."""
+    """Negative log likelihood of the coins at these log odds, in nats."""
     return float(np.logaddexp(0.0, np.where(included, -odds, odds)).sum())
 
 
-def _surer_are_right_more_often(odds: FloatArray, included: BoolArray) -> bool:
-    """Whether guesses at larger odds are correct significantly more often than others.
+def _larger_odds_are_right_more_often(odds: FloatArray, included: BoolArray) -> bool:
+    """Whether guesses at larger odds are right significantly more often than others.
 
-    This is the score test of a logistic regression of correctness on the log odds: a correlation.
+    The score test of a logistic regression of correctness on the log odds is a correlation.
     """
     guessed = odds != 0.0
     size, right = np.abs(odds[guessed]), ((odds > 0.0) == included)[guessed]
     if right.all() or not right.any() or np.ptp(size) <= 1e-9:
         return False
-    return bool(np.corrcoef(size, right)[0, 1] * np.sqrt(right.size) > _SURER_BETTER)
+    return bool(np.corrcoef(size, right)[0, 1] * np.sqrt(right.size) > _LARGER_ODDS_BETTER)
 
 
-def _with_margin(
+def _choose_margin(
     lines: GuessCalibration, scores: FloatArray, *, trainings: int, delta: float, confidence: float
 ) -> GuessCalibration:
-    """The lines with the margin of the largest forecast, if their log odds are correct."""
+    """The lines with the margin that has the largest forecast, taking their log odds as true."""
     odds, top = lines.log_odds(scores), lines.top
     size = np.abs(odds)
     best, most = lines, 0.0
@@ -383,25 +399,26 @@ def _with_margin(
     aside = set_aside(trainings, delta=revealed, confidence=confidence)
     if aside is None:
         return best
-    again = _spread_over(len(scores), trainings)
-    chances = scipy.special.expit(size)[again]
+    stand_ins = _stand_ins(len(scores), trainings)
+    chances = scipy.special.expit(size)[stand_ins]
     z = float(scipy.special.ndtri(confidence + aside.probability))
-    margins = {0.0, *np.quantile(size, _ABSTAINING).tolist()}
-    for margin in sorted(one for one in margins if one < top):
-        weights = np.abs(weighed(odds, margin=margin, top=top))[again]
+    margins = {0.0, *np.quantile(size, _RECORD_ABSTENTIONS).tolist()}
+    for margin in sorted(margin for margin in margins if margin < top):
+        weights = np.abs(weighed(odds, margin=margin, top=top))[stand_ins]
+        # δ may reveal the trainings with the most guesses: they count as right, whatever the odds.
         most_made = np.sort(np.count_nonzero(weights, axis=1))[::-1][: aside.revealed]
-        sure = np.argsort(-weights, axis=None, kind="stable")[: most_made.sum()]
-        uncertain = weights.ravel().copy()
-        uncertain[sure] = 0
-        right = float((weights * chances).sum()) - float(weights.ravel()[sure].sum())
-        forecast = _approximate(right, uncertain, z)
+        revealed_guesses = np.argsort(-weights, axis=None, kind="stable")[: most_made.sum()]
+        unrevealed = weights.ravel().copy()
+        unrevealed[revealed_guesses] = 0
+        right = float((weights * chances).sum()) - float(weights.ravel()[revealed_guesses].sum())
+        forecast = _approximate_bound(right, unrevealed, z)
         if forecast > most:
             best, most = lines._replace(margin=margin), forecast
     return best
 
 
-def _approximate(right: float, weights: IntArray, z: float) -> float:
-    """The bound for correct guesses of this total weight if the sum were normal (Wilson 1927)."""
+def _approximate_bound(right: float, weights: IntArray, z: float) -> float:
+    """The bound for right guesses of this total weight if their sum were normal (Wilson 1927)."""
     if right <= 0.0:
         return 0.0
     mean, variance = float(weights.sum()), z**2 * float((weights**2).sum())
@@ -411,21 +428,22 @@ def _approximate(right: float, weights: IntArray, z: float) -> float:
     return float(scipy.special.logit(least))
 
 
-def _spread_over(known: int, wanted: int) -> IntArray:
-    """Which known training stands in for each one to come; all are used about equally often."""
-    stands: IntArray = np.arange(wanted) * known // wanted
-    return stands
+def _stand_ins(available: int, wanted: int) -> IntArray:
+    """The training at hand that stands in for each one to come; all about equally often."""
+    indices: IntArray = np.arange(wanted) * available // wanted
+    return indices
 
 
-def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCalibration:
-    """Logistic regression, of all records together or of each; without a margin yet.
+def _fit_lines(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCalibration:
+    """Fits a logistic regression to all records together or to each; it has no margin yet.
 
     Unless records are alike, each record's scores are centred and scaled first, so scales may
     differ between records. A record whose scores never vary has odds of 1 : 1.
     """
-    of = scores.reshape(-1, 1) if lines is _Lines.ALIKE else scores
+    pooled = scores.reshape(-1, 1) if lines is _Lines.ALIKE else scores
     centre, spread = (
-        np.broadcast_to(one, scores.shape[1:]) for one in (of.mean(axis=0), of.std(axis=0))
+        np.broadcast_to(moment, scores.shape[1:])
+        for moment in (pooled.mean(axis=0), pooled.std(axis=0))
     )
     varies = spread > 1e-12 * np.maximum(1.0, np.abs(centre))
     scale = np.where(varies, spread, 1.0)
@@ -437,26 +455,29 @@ def _fitted(scores: FloatArray, included: BoolArray, lines: _Lines) -> GuessCali
     )
     unit = np.clip(unit, low, high)
     sign = np.where(included, 1.0, -1.0)
-    lot = scores.shape[1] if lines is _Lines.OWN else 1
+    n_lines = scores.shape[1] if lines is _Lines.OWN else 1
 
     def losses(line: FloatArray) -> FloatArray:
-        intercept, slope = line.reshape(2, lot)
-        found: FloatArray = np.logaddexp(0.0, -sign * (intercept + slope * unit)).sum(axis=0)
-        return found
+        intercept, slope = line.reshape(2, n_lines)
+        loss_by_record: FloatArray = np.logaddexp(0.0, -sign * (intercept + slope * unit)).sum(
+            axis=0
+        )
+        return loss_by_record
 
     def loss(line: FloatArray) -> tuple[float, FloatArray]:
-        intercept, slope = line.reshape(2, lot)
+        intercept, slope = line.reshape(2, n_lines)
         miss = -sign * scipy.special.expit(-sign * (intercept + slope * unit))
         steps = np.array([miss.sum(axis=0), (miss * unit).sum(axis=0)])
-        steps = steps if lot > 1 else steps.sum(axis=1, keepdims=True)
+        steps = steps if n_lines > 1 else steps.sum(axis=1, keepdims=True)
         steps[1] += 2.0 * _RIDGE * slope
         penalty = _RIDGE * float((slope**2).sum())
         return float(losses(line).sum()) + penalty, steps.ravel()
 
-    start = np.zeros(2 * lot)
+    start = np.zeros(2 * n_lines)
     line = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B").x
-    intercept, slope = np.where(varies, line.reshape(2, lot), 0.0)
+    intercept, slope = np.where(varies, line.reshape(2, n_lines), 0.0)
     if lines is _Lines.OWN:
+        # Shrinks a record's line to odds of 1 : 1 unless it beats them in likelihood.
         ratio = 2.0 * (losses(start) - losses(line))
         kept = np.clip(1.0 - _SHRINKAGE / np.maximum(ratio, _SHRINKAGE), 0.0, 1.0)
         intercept, slope = kept * intercept, kept * slope

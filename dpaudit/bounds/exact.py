@@ -94,7 +94,7 @@ def exact(
     bound = math.inf
     for step in reversed(_steps(confidence, delta=delta, **trials)):
         ranked = step.reference.no_lower_than(counts)
-        bound = _bound(counts, step.asked, ranked, 1.0 - confidence, most=bound)
+        bound = _invert_test(counts, step.requested, ranked, 1.0 - confidence, most=bound)
     return bound
 
 
@@ -136,41 +136,41 @@ def p_value(
     trials = {"n_in": counts.n_in, "n_out": counts.n_out}
     worst = 0.0
     for step in _steps(confidence, delta=delta, **trials):
-        first = _reaching(epsilon, step.asked)
+        first = _region_reaching(epsilon, step.requested)
         ranked = step.reference.no_lower_than(counts)
-        is_first = step.asked.statistic(counts) >= epsilon
+        is_first = step.requested.statistic(counts) >= epsilon
         region = ranked & first if is_first else ranked | first
         worst = max(worst, region.worst_case(epsilon, step.delta))
     return worst
 
 
-def _reaching(epsilon: float, ordering: _Ordering) -> RejectionRegion:
+def _region_reaching(epsilon: float, ordering: _Ordering) -> RejectionRegion:
     """The outcomes whose Clopper-Pearson bound is at least ε."""
     return ordering.at_least(math.exp(min(epsilon, _LARGEST_EXPONENT)))
 
 
-def _bound(
-    counts: Counts, asked: _Ordering, ranked: RejectionRegion, alpha: float, *, most: float
+def _invert_test(
+    counts: Counts, requested: _Ordering, ranked: RejectionRegion, alpha: float, *, most: float
 ) -> float:
-    """Where the p-value first exceeds α, given the outcomes that rank no lower by reference.
+    """The ε where the p-value first exceeds α, or `most` if that is smaller.
 
-    The answer is `most` if that is smaller.
+    `ranked` holds the outcomes that the reference ordering ranks no lower than the observed ones.
 
     Up to the Clopper-Pearson bound the p-value is within α. Beyond it the region shrinks as ε
-    grows, because fewer outcomes have a bound that high: the root for the region of one ε is at
-    most the answer, and a step towards it.
+    grows, because fewer outcomes have a bound that high. So the root for the region of any one ε is
+    at most the answer, and each root is a step towards it.
     """
-    # No outcome is more extreme than no errors, which the corner of the (ε, δ) region yields
-    # with probability (1 - k)^(n_in + n_out): no bound is above the ε where this is α.
-    remaining = 1.0 - asked.delta
+    # No outcome is more extreme than no errors, which has probability (1 - k)^(n_in + n_out) at
+    # the corner of the (ε, δ) region. No bound is above the ε where that is α.
+    remaining = 1.0 - requested.delta
     corner = -math.expm1(math.log(alpha) / (counts.n_in + counts.n_out))
     high = math.log(remaining / corner - 1.0) if 2.0 * corner < remaining else 0.0
     high = min(high, most)
-    low = min(max(0.0, asked.statistic(counts)), most)
-    region = ranked | _reaching(low, asked)
+    low = min(max(0.0, requested.statistic(counts)), most)
+    region = ranked | _region_reaching(low, requested)
     while True:
-        low = region.largest_epsilon(alpha, delta=asked.delta, low=low, high=high)
-        smaller = ranked | _reaching(low, asked)
+        low = region.largest_epsilon(alpha, delta=requested.delta, low=low, high=high)
+        smaller = ranked | _region_reaching(low, requested)
         if smaller.contains(region):
             return low
         region = smaller
@@ -218,9 +218,9 @@ def detectable_epsilon(
     false_negatives: int = 0,
     false_positives: int = 0,
 ) -> float | None:
-    """Minimum detectable epsilon: the smallest true epsilon that the audit detects with this power.
+    """Minimum detectable epsilon: the smallest true epsilon that an audit detects with this power.
 
-    The leak is that of randomised response, the mechanism that dominates every (ε, δ)-DP one
+    The leak is randomised response, the mechanism that dominates every (ε, δ)-DP one
     (Kairouz, Oh and Viswanath 2015, Theorem 2.5), attacked at the corner of its trade-off curve:
     both error rates are (1 − δ)/(1 + e^ε). Power is computed by exact enumeration. An attack that
     does not reach this corner detects only larger leaks.
@@ -241,7 +241,7 @@ def detectable_epsilon(
     Raises:
         SettingsError: If a setting is out of range.
     """
-    region = _exposing(
+    region = _detecting_region(
         claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
     )
     if region.is_empty:
@@ -270,8 +270,8 @@ def detectable_gaussian(
     """Minimum detectable epsilon of a Gaussian leak, with this power.
 
     The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022), and
-    the attack uses the threshold that is best for the audit. Any single threshold shows less of the
-    epsilon of such a leak than of randomised response, so this is larger than `detectable_epsilon`.
+    the attack uses the threshold that is best for the audit. A single threshold shows less of the
+    epsilon of a Gaussian leak than of randomised response, so this exceeds `detectable_epsilon`.
 
     Args:
         claim_epsilon: Claimed ε, finite and not negative.
@@ -290,7 +290,7 @@ def detectable_gaussian(
     Raises:
         SettingsError: If a setting is out of range.
     """
-    region = _exposing(
+    region = _detecting_region(
         claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
     )
     if region.is_empty or delta == 0.0:
@@ -339,13 +339,13 @@ def detection_power(
     Counts(0, 0, n_in, n_out)
     for name, rate in (("fpr", fpr), ("tpr", tpr)):
         check_number(name, rate, NumberRange(0, 1))
-    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
+    region = _rejecting_region(claim_epsilon, n_in, n_out, delta, confidence)
     if region.is_empty:
         return 0.0
     return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
 
 
-def _exposing(
+def _detecting_region(
     claim_epsilon: float,
     n_in: int,
     n_out: int,
@@ -355,7 +355,7 @@ def _exposing(
     false_negatives: int,
     false_positives: int,
 ) -> RejectionRegion:
-    """The outcomes of the trials that did not fail whose `exact` bound exceeds the claim.
+    """The outcomes of the trials that did not fail for which the `exact` bound exceeds the claim.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -365,46 +365,46 @@ def _exposing(
     check_confidence(confidence)
     Counts(false_negatives, false_positives, n_in, n_out)
     check_power(power, confidence=confidence)
-    region = _rejecting(claim_epsilon, n_in, n_out, delta, confidence)
+    region = _rejecting_region(claim_epsilon, n_in, n_out, delta, confidence)
     return region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
 
 
 @lru_cache(maxsize=8)
-def _rejecting(
+def _rejecting_region(
     claim_epsilon: float, n_in: int, n_out: int, delta: float, confidence: float
 ) -> RejectionRegion:
     """The outcomes whose `exact` bound exceeds the claim.
 
     In each ranking these are the highest outcomes: first those whose Clopper-Pearson bound exceeds
-    the claim, whose probability is within 1 − confidence because that bound is valid, then as many
-    more as keep it within 1 − confidence.
+    the claim, which have probability 1 − confidence at most because that bound is valid; then as
+    many more as fit within 1 − confidence.
     """
     alpha = 1.0 - confidence
     region = RejectionRegion(np.full(n_out + 1, n_in), n_in)
     for step in reversed(_steps(confidence, n_in=n_in, n_out=n_out, delta=delta)):
-        first = _reaching(claim_epsilon, step.asked)
+        first = _region_reaching(claim_epsilon, step.requested)
 
         def rejects(ratio: float, step: _Step = step, first: RejectionRegion = first) -> bool:
-            ranked = first | step.reference.at_least(ratio)
-            return ranked.worst_case(claim_epsilon, step.delta) < alpha
+            rejected = first | step.reference.at_least(ratio)
+            return rejected.worst_case(claim_epsilon, step.delta) < alpha
 
-        # Most steps reject everything that the later ones do; for the others the lowest ratio is
-        # sought.
+        # Most steps reject all that the later ones reject. For the others, bisect for the lowest
+        # ratio that keeps the test within alpha.
         low = step.reference.lowest(region, outside=first)
         if rejects(low):
             continue
-        # Above the largest ratio, that of no errors, only the first group is left.
+        # Above the largest ratio, reached without errors, only the first group is left.
         high = math.exp(step.reference.statistic(Counts(0, 0, n_in, n_out))) * (1.0 + 1e-9)
-        most, least = step.reference.at_least(low), step.reference.at_least(high)
+        at_low, at_high = step.reference.at_least(low), step.reference.at_least(high)
         while high - low > _RELATIVE_TOLERANCE * high:
             middle = (low + high) / 2.0
-            ranked = step.reference.at_least(middle)
-            # Where no outcome lies between two ratios, the answer for one is that for the other.
-            if least.contains(ranked) or (not ranked.contains(most) and rejects(middle)):
-                high, least = middle, ranked
+            rejected = step.reference.at_least(middle)
+            # Where no outcome lies between two ratios, both have the same answer.
+            if at_high.contains(rejected) or (not rejected.contains(at_low) and rejects(middle)):
+                high, at_high = middle, rejected
             else:
-                low, most = middle, ranked
-        region &= first | least
+                low, at_low = middle, rejected
+        region &= first | at_high
     return region
 
 
@@ -447,8 +447,8 @@ class _Ordering:
     def lowest(self, outcomes: RejectionRegion, *, outside: RejectionRegion) -> float:
         """The smallest ratio of these outcomes outside a region; infinite if there are none."""
         fp = np.flatnonzero(outcomes.most_fn > outside.most_fn)
-        # Among outcomes with equally many false positives, the one with most false negatives ranks
-        # last.
+        # Among outcomes with the same number of false positives, the one with the most false
+        # negatives ranks last.
         lowest = statistic(self.fn_upper[outcomes.most_fn[fp]], self.fp_upper[fp], self.delta)
         return float(np.exp(np.min(lowest, initial=math.inf)))
 
@@ -461,28 +461,28 @@ class _Step(NamedTuple):
         reference: Ranks by the Clopper-Pearson bound at 95 % and the δ where the step begins.
     """
 
-    asked: _Ordering
+    requested: _Ordering
     reference: _Ordering
 
     @property
     def delta(self) -> float:
         """δ of the test."""
-        return self.asked.delta
+        return self.requested.delta
 
 
 def _steps(confidence: float, *, n_in: int, n_out: int, delta: float) -> list[_Step]:
-    """The tests of the exact bound, by rising δ; the last one is of δ itself.
+    """The tests of the exact bound, by rising δ; the last one is at δ itself.
 
-    Each step of δ has its own ranking, the one at its start. A step that δ has passed is tested at
-    its end: the bounds of all tests but the last do not depend on δ, and the smallest bound never
-    rises with it. It is valid because it is no larger than that of the last test, whose ranking was
-    fixed before the outcome.
+    Each step of δ uses the ranking at its start. A step that lies below δ is tested at its end, so
+    only the last test depends on δ, and the smallest bound never rises with δ. That bound is valid
+    because it is no larger than the bound of the last test, whose ranking was fixed before the
+    outcome was seen.
     """
-    asked = _Ordering.at(confidence, n_in=n_in, n_out=n_out, delta=delta)
+    requested = _Ordering.at(confidence, n_in=n_in, n_out=n_out, delta=delta)
     reference = _Ordering.at(_REFERENCE_CONFIDENCE, n_in=n_in, n_out=n_out, delta=0.0)
     last = math.floor(delta * _STEPS_PER_ONE + _STEP_SLACK)
     begins = [step / _STEPS_PER_ONE for step in range(last + 1)]
     return [
-        _Step(replace(asked, delta=end), replace(reference, delta=begin))
+        _Step(replace(requested, delta=end), replace(reference, delta=begin))
         for begin, end in zip(begins, [*begins[1:], delta], strict=True)
     ]

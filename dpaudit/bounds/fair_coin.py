@@ -63,22 +63,22 @@ _CERTAIN_LEAK = 60.0
 _CERTAIN_SHIFT = 40.0
 # Margins of abstention tried for a Gaussian leak, in standard deviations of the score.
 _MARGINS = np.linspace(0.0, 4.0, 81)
-# The distribution of the number of guesses is cut into this many parts, each taken at its middle.
+# Parts of the distribution of the number of guesses; each is represented by its middle.
 _PARTS = 41
 
 
 @dataclass(frozen=True)
 class CoinGuesses:
-    """Guesses of fair coins, by weight: entry w - 1 of either tuple counts the guesses of weight w.
+    """Guesses of fair coins by weight: entry w - 1 of `right` and `made` counts those of weight w.
 
     It unpacks in this order, so that `fair_coin(*guesses, delta=..., confidence=...)` bounds ε.
 
     Attributes:
         right: Right guesses of each weight.
         made: Guesses of each weight.
-        trials: Coins, those without a guess included; at least 1.
-        by_training: Guesses of each training, if trainings serve several coins each (all equally
-            many); absent if every coin has its own training.
+        trials: Coins, including those without a guess; at least 1.
+        by_training: Guesses of each training, if every training serves several coins (the same
+            number each); absent if every coin has its own training.
 
     Raises:
         SettingsError: If a count is not whole, right guesses outnumber guesses, guesses outnumber
@@ -114,6 +114,7 @@ class CoinGuesses:
             self._check_trainings(self.by_training)
 
     def _check_trainings(self, by_training: tuple[int, ...]) -> None:
+        """Refuses counts per training that do not add up."""
         if self.trials % len(by_training):
             raise SettingsError(
                 f"`by_training` has {len(by_training)} trainings, which cannot serve equally "
@@ -149,8 +150,8 @@ class SetAside(NamedTuple):
     """The allowance for delta, fixed before any outcome is seen.
 
     Attributes:
-        revealed: Trainings with a revealed coin: all their guesses count as correct.
-        probability: That more trainings than these reveal a coin: subtracted from the error
+        revealed: Trainings that may reveal a coin: all their guesses count as correct.
+        probability: Probability that more trainings reveal one, subtracted from the error
             probability.
     """
 
@@ -175,8 +176,8 @@ def fair_coin(
     Args:
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight; shape as `right`.
-        trials: Coins, those without a guess included, at least 1.
-        by_training: As in `CoinGuesses`, where trainings serve several coins each.
+        trials: Coins, including those without a guess, at least 1.
+        by_training: As in `CoinGuesses`, if trainings serve several coins each.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
 
@@ -205,10 +206,10 @@ def weight_bound(
     Args:
         made: Guesses of each weight, from 1 on.
         weight: Sum of the weights of the right ones.
-        trials: Coins, those without a guess included.
+        trials: Coins, including those without a guess.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence, in (0, 1).
-        at_least: Smaller bounds are not needed.
+        at_least: Where the search for the bound starts.
 
     Returns:
         The bound, or `at_least` where that is larger.
@@ -253,11 +254,11 @@ def fair_coin_p_value(
     Args:
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight; shape as `right`.
-        trials: Coins, those without a guess included, at least 1.
-        by_training: As in `CoinGuesses`, where trainings serve several coins each.
+        trials: Coins, including those without a guess, at least 1.
+        by_training: As in `CoinGuesses`, if trainings serve several coins each.
         epsilon: ε of the claim, finite and not negative.
         delta: δ of the claim, in [0, 1).
-        confidence: Confidence of the test, which says what is set aside for δ, in (0, 1).
+        confidence: Confidence of the test, which fixes the allowance for δ, in (0, 1).
 
     Returns:
         The p-value, at most 1. Values below 1e-12 are not resolved.
@@ -280,10 +281,10 @@ def any_revealed(shared: int, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | None:
-    """The allowance for δ: the one that costs a perfect attack on all trials least.
+    """The allowance for δ that lowers the bound of a perfect attack on all trials least.
 
     Args:
-        trials: Trainings: as many as coins, unless coins share them.
+        trials: Trainings; as many as coins, unless coins share trainings.
         delta: Probability that a training reveals a coin, in [0, 1]: δ of the claim, or
             `any_revealed` of it.
         confidence: One-sided confidence, in (0, 1).
@@ -309,7 +310,7 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
 
 
 def _set_aside_for(guesses: CoinGuesses, *, delta: float, confidence: float) -> SetAside | None:
-    """The allowance in guesses: those of the trainings with the most guesses."""
+    """The allowance counted in guesses: all those of the trainings with the most guesses."""
     check_delta(delta)
     check_confidence(confidence)
     revealed = any_revealed(guesses.shared, delta)
@@ -321,27 +322,28 @@ def _set_aside_for(guesses: CoinGuesses, *, delta: float, confidence: float) -> 
 
 
 def _p_value(made: Sequence[int], weight: int, epsilon: float, aside: SetAside) -> float:
+    """Largest probability of right guesses of at least this weight, given the allowance for δ."""
     # Kairouz, Oh and Viswanath 2015, Theorem 2.5: δ reveals coins. At worst these are the coins of
     # the heaviest guesses, which count as right.
     unrevealed, needed, revealed = list(made), weight, aside.revealed
     for place in reversed(range(len(unrevealed))):
-        heaviest = min(revealed, unrevealed[place])
-        unrevealed[place] -= heaviest
-        needed -= heaviest * (place + 1)
-        revealed -= heaviest
-    # Steinke, Nasr and Jagielski 2023, Theorem 5.2: the weight of the others that are right is
+        counted_right = min(revealed, unrevealed[place])
+        unrevealed[place] -= counted_right
+        needed -= counted_right * (place + 1)
+        revealed -= counted_right
+    # Steinke, Nasr and Jagielski 2023, Theorem 5.2: the weight of the remaining right guesses is
     # dominated by that of independent guesses, each right with probability e^ε/(1 + e^ε).
     reached = weight_reached(unrevealed, needed, success=float(scipy.special.expit(epsilon)))
     return min(1.0, reached + aside.probability)
 
 
 def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float:
-    """Probability that the correct ones of independent guesses have at least this weight.
+    """Probability that the right ones among independent guesses have at least this weight.
 
     Args:
         made: Guesses of each weight, from 1 on.
         needed: The weight.
-        success: Probability of each guess to be right, in (0, 1).
+        success: Probability that a guess is right, in (0, 1).
 
     Returns:
         The probability, by the binomial distribution if all weights are equal, else by the
@@ -367,13 +369,13 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
 
 @dataclass(frozen=True, kw_only=True)
 class CoinPlan:
-    """An audit as the fair-coin bound sees it, and what it can prove and detect.
+    """The size of an audit by the fair-coin bound, and what it can prove and detect.
 
-    The attack guesses every coin but those of failed trials, with guesses of one weight.
+    The attack guesses every coin except those of failed trials, all with the same weight.
 
     Attributes:
-        trials: Coins of both worlds together, at least 1: as many as scored trials, unless coins
-            share them.
+        trials: Coins of both worlds together, at least 1; as many as scored trials, unless coins
+            share trials.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence of the bound, in (0, 1).
         failed: Coins of trials that failed, on which nothing is guessed.
@@ -396,7 +398,7 @@ class CoinPlan:
         check_confidence(self.confidence)
 
     def provable(self) -> float:
-        """Upper limit of the `fair_coin` bound: that of an attack whose guesses are all right.
+        """Upper limit of the `fair_coin` bound, reached when all guesses are right.
 
         Raises:
             SettingsError: If there is no trial.
@@ -425,8 +427,8 @@ class CoinPlan:
     def detectable(self, claimed: float, *, power: float = 0.8) -> float | None:
         """Minimum detectable epsilon.
 
-        The leak is that of randomised response, which shows equally in all trials: a guess is right
-        with probability e^ε/(1 + e^ε).
+        The leak is randomised response, which shows equally in all trials: a guess is right with
+        probability e^ε/(1 + e^ε).
 
         Args:
             claimed: Claimed ε, finite and not negative.
@@ -451,8 +453,8 @@ class CoinPlan:
     def detectable_shift(self, claimed: float, *, power: float = 0.8) -> float | None:
         """Smallest detectable shift mu of a normal score (mu-GDP: Dong, Roth and Su 2022).
 
-        The attack abstains if the score is nearer to the middle than a margin, the best one for the
-        audit. Weights that grow with the odds do slightly better.
+        The attack abstains where the score is within a margin of the middle; the margin is the best
+        one for the audit. Weights that grow with the odds do slightly better.
 
         Args:
             claimed: Claimed ε, finite and not negative.
@@ -503,16 +505,16 @@ class CoinPlan:
         return lambda right: float(binomial.sf(fewest - 1, made, right))
 
     def _fewest_right(self, claimed: float, made: IntArray) -> FloatArray:
-        """The smallest numbers of right guesses that refute the claim; infinite if none does."""
+        """The fewest right of each number of guesses that refute the claim; infinite if none do."""
         check_epsilon(claimed)
         revealed = any_revealed(self.shared, self.delta)
         aside = set_aside(self.trials // self.shared, delta=revealed, confidence=self.confidence)
         if aside is None:
             return np.full(made.shape, math.inf)
-        taken = aside.revealed * self.shared
-        left = np.maximum(made - taken, 0)
+        set_aside_guesses = aside.revealed * self.shared
+        counted = np.maximum(made - set_aside_guesses, 0)
         # P[Bin >= k] must be below the remaining error probability; isf returns k - 1.
         remaining = 1.0 - self.confidence - aside.probability
-        enough = binomial.isf(remaining, left, scipy.special.expit(claimed)) + 1.0
-        fewest: FloatArray = np.where(left > 0, enough + taken, math.inf)
+        enough = binomial.isf(remaining, counted, scipy.special.expit(claimed)) + 1.0
+        fewest: FloatArray = np.where(counted > 0, enough + set_aside_guesses, math.inf)
         return fewest

@@ -31,8 +31,8 @@ class Forecast(NamedTuple):
     """An attack's forecast from the trials that it was fitted on.
 
     Attributes:
-        bound: The bound on epsilon if the scored trials are guessed alike.
-        by_coins: Whether that is the fair-coin bound.
+        bound: The bound on epsilon if the scored trials are guessed equally well.
+        by_coins: Whether this is the fair-coin bound.
     """
 
     bound: float
@@ -40,7 +40,7 @@ class Forecast(NamedTuple):
 
 
 class FailedTrials(NamedTuple):
-    """Failed trials, which an attack cannot use, in world "in" and in world "out"."""
+    """Numbers of failed trials, which an attack cannot use, in worlds "in" and "out"."""
 
     n_in: int
     n_out: int
@@ -62,85 +62,87 @@ def choose_rule(
     Args:
         scores: Attack scores that are not scored later; shape (n,), finite.
         member: Whether the trial's world is "in"; shape (n,), both worlds present.
-        failed: Trials of the same part without a score.
+        failed: Trials of the fitting part without a score.
         scored: Trials that will be scored.
         delta: δ of the claim, in [0, 1).
         confidence: One-sided confidence of the bound to come, in (0, 1).
         rng: Draws the halves.
-        coins_alone: Whether the fair-coin bound is taken anyway: the exact bound needs trials that
-            err independently and equally often.
+        coins_alone: Whether to choose the fair-coin bound regardless, because the exact bound needs
+            trials whose errors are independent and equally likely.
 
     Returns:
         The better rule.
     """
     if min(np.count_nonzero(member), np.count_nonzero(~member)) < 2:
         return Forecast(0.0, by_coins=True)  # too few to try anything on
-    first = _half(member, rng)
-    asked: dict[str, Any] = {"delta": delta, "confidence": confidence}
+    half = _half(member, rng)
+    settings: dict[str, Any] = {"delta": delta, "confidence": confidence}
     failed_half = FailedTrials(*(-(-count // 2) for count in failed))
-    by_cuts = []
+    cut_bounds = []
     right, made = np.zeros((2, WEIGHTS), dtype=np.int64)
-    for fixed in (first, ~first):
-        own, others = (scores[fixed], member[fixed]), (scores[~fixed], member[~fixed])
+    for fitted in (half, ~half):
+        fitting, held_out = (scores[fitted], member[fitted]), (scores[~fitted], member[~fitted])
         # Each threshold is judged alone: the summed errors of two thresholds belong to neither.
-        errors = count_errors(*others, choose_threshold(*own, **asked))
-        by_cuts.append(exact(*scaled_errors(errors, failed_half, scored=scored), **asked))
-        calibration = choose_calibration(*own, trials=scored, **asked)
-        guesses = count_guesses(*others, calibration)
+        errors = count_errors(*held_out, choose_threshold(*fitting, **settings))
+        cut_bounds.append(exact(*scaled_errors(errors, failed_half, scored=scored), **settings))
+        calibration = choose_calibration(*fitting, trials=scored, **settings)
+        guesses = count_guesses(*held_out, calibration)
         right += guesses.right
         made += guesses.made
     share = scored / (len(member) + sum(failed))
     coins = _scaled_guesses(right.tolist(), made.tolist(), share, trials=scored)
-    by_coins = fair_coin(*coins, **asked)
-    by_cut = float(np.mean(by_cuts))
-    if by_cut > by_coins + _PREFERENCE and not coins_alone:
-        return Forecast(by_cut, by_coins=False)
-    return Forecast(by_coins, by_coins=True)
+    coin_bound = fair_coin(*coins, **settings)
+    cut_bound = float(np.mean(cut_bounds))
+    if cut_bound > coin_bound + _PREFERENCE and not coins_alone:
+        return Forecast(cut_bound, by_coins=False)
+    return Forecast(coin_bound, by_coins=True)
 
 
 def scaled_errors(counts: Counts, failed: FailedTrials, *, scored: int) -> Counts:
-    """The expected errors of the scored trials, half in each world, at the rates of other trials.
+    """The errors to expect on the scored trials, half of them in each world.
 
     Args:
         counts: Errors on all or some of the trials that the threshold was chosen on.
-        failed: Failed trials in addition: errors in either world.
+        failed: Failed trials in addition, which count as errors.
         scored: Trials that will be scored.
 
     Returns:
         The errors, rounded up.
     """
     size = max(1, scored // 2)
-    wrong = (counts.false_negatives + failed.n_in, counts.false_positives + failed.n_out)
-    of = (counts.n_in + failed.n_in, counts.n_out + failed.n_out)
-    missed, mistaken = (
-        min(size, -(-count * size // all_of)) for count, all_of in zip(wrong, of, strict=True)
+    errors = (counts.false_negatives + failed.n_in, counts.false_positives + failed.n_out)
+    trials = (counts.n_in + failed.n_in, counts.n_out + failed.n_out)
+    false_negatives, false_positives = (
+        min(size, -(-count * size // n)) for count, n in zip(errors, trials, strict=True)
     )
-    return Counts(missed, mistaken, size, size)
+    return Counts(false_negatives, false_positives, size, size)
 
 
 def _scaled_guesses(
     right: Sequence[float], made: Sequence[int], share: float, *, trials: int
 ) -> CoinGuesses:
-    """Guesses on this many trials, as frequent and as often correct as on other trials.
+    """The guesses to expect on this many trials, at the rates seen on other trials.
 
     Args:
         right: Right guesses of each weight, from 1 on.
         made: Guesses of each weight.
-        share: Factor of each count; guesses are rounded down.
-        trials: Trials of the result.
+        share: Factor by which to scale each count; guesses are rounded down.
+        trials: Trials to scale to.
 
     Returns:
         The guesses.
     """
-    most = tuple(int(share * count) for count in made)
-    hits = tuple(min(round(share * count), top) for count, top in zip(right, most, strict=True))
-    return CoinGuesses(hits, most, trials)
+    guesses = tuple(int(share * count) for count in made)
+    hits = tuple(
+        min(round(share * count), most) for count, most in zip(right, guesses, strict=True)
+    )
+    return CoinGuesses(hits, guesses, trials)
 
 
 def _half(member: BoolArray, rng: np.random.Generator) -> BoolArray:
     """Half of the trials of each world, at random."""
     chosen = np.zeros(len(member), dtype=np.bool_)
     for world in (True, False):
-        own = rng.permutation(np.flatnonzero(member == world))
-        chosen[own[: (len(own) + 1) // 2]] = True
+        shuffled = rng.permutation(np.flatnonzero(member == world))
+        chosen[shuffled[: (len(shuffled) + 1) // 2]] = True
     return chosen

@@ -1,7 +1,7 @@
-"""The error rates that a claim allows of an attack, and the lower limits that follow from errors.
+"""The error rates that a claim allows an attack, and the lower limits that errors prove.
 
 An audit asks the guarantee of its claim for every number: lower limits in the quantity of the claim
-(epsilon, mu, rho, or the factor of a privacy curve), thresholds, and what an audit of some size
+(epsilon, mu, rho, or the factor of a privacy curve), thresholds, and what an audit of a given size
 could prove. There are two kinds, with the same methods.
 """
 
@@ -57,10 +57,10 @@ class Detectable(NamedTuple):
     """The smallest leaks that an audit detects with some power, in the quantity of the claim.
 
     Attributes:
-        best: The smallest leak of a mechanism that shows as much at one threshold as its guarantee
-            allows; None if no leak is exposed.
-        gaussian: The smallest shift of a normal score, if that is another mechanism and the
-            quantity measures it.
+        best: The smallest leak of a mechanism that shows at one threshold all that its guarantee
+            allows; None if no leak is detected.
+        gaussian: The smallest shift of a normal score; None if the quantity cannot measure it, if
+            `best` is that shift already, or if no shift is detected.
     """
 
     best: float | None
@@ -71,12 +71,11 @@ class Detectable(NamedTuple):
 class EpsilonGuarantee:
     """(ε, δ)-differential privacy at a fixed δ: the error rates it allows, and limits on its ε.
 
-    `TradeOffGuarantee` has the same methods for claims in mu, in rho or by a curve; what both limit
-    is called the level.
+    `TradeOffGuarantee` has the same methods for claims in mu, in rho or by a curve. The quantity
+    that both limit is called the level.
 
     Attributes:
-        delta: δ of the claim, in [0, 1), as fair-coin bounds need; None of a guarantee whose level
-            is not an ε.
+        delta: δ of the claim, in [0, 1), which fair-coin bounds need.
     """
 
     delta: float
@@ -84,7 +83,7 @@ class EpsilonGuarantee:
     def statistic(self, fn_upper: FloatArray, fp_upper: FloatArray) -> FloatArray | np.float64:
         """The level that upper limits on both error rates prove, not clipped at 0.
 
-        Of ε the log of the larger privacy ratio (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+        For ε, the log of the larger privacy ratio (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
         """
         return statistic(fn_upper, fp_upper, self.delta)
 
@@ -103,10 +102,10 @@ class EpsilonGuarantee:
         return clopper_pearson(*counts, delta=self.delta, confidence=confidence)
 
     def bounds(
-        self, observed: Observed, *given: object, confidence: float
+        self, observed: Observed, *observations: object, confidence: float
     ) -> dict[ValidBound, float]:
-        """Every valid lower limit on the level from observations, by its row in the table."""
-        return valid_bounds(observed, *given, delta=self.delta, confidence=confidence)
+        """Every valid lower limit on the level that these observations prove, by key."""
+        return valid_bounds(observed, *observations, delta=self.delta, confidence=confidence)
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
@@ -115,12 +114,12 @@ class EpsilonGuarantee:
 
         Args:
             claimed: Claimed level.
-            failed: Scored trials of both worlds; those that failed are errors.
+            failed: Scored trials of both worlds, with the failed ones as errors.
             confidence: One-sided confidence of the limit.
             power: The probability, in (1 − confidence, 1).
 
         Returns:
-            The leaks: of ε that of randomised response, and that of a Gaussian mechanism at δ.
+            The leaks of randomised response and of a Gaussian mechanism, each as its ε at δ.
 
         Raises:
             SettingsError: If an argument is out of range.
@@ -149,7 +148,7 @@ class EpsilonGuarantee:
         )
 
     def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
-        """The guesses of one training, of those in turn, that carry its bound."""
+        """The first guesses of one training that are the strongest evidence for its bound."""
         return strongest_prefix(right, epsilon=bound)
 
     def one_run_detectable(
@@ -164,8 +163,8 @@ class EpsilonGuarantee:
             power: Probability that it exceeds the claim, in (1 − confidence, 1).
 
         Returns:
-            The leak of randomised response on every coin; for mu and rho also that of a normal
-            score of every canary.
+            The leak of randomised response on every coin; for rho also that of a normal score of
+            every canary, which for mu is used if it is smaller.
 
         Raises:
             SettingsError: If an argument is out of range.
@@ -180,14 +179,14 @@ class EpsilonGuarantee:
         return Detectable(least, None)
 
     def balanced_error(self, level: float) -> float:
-        """Either error rate, both equal, of the best attack on the worst mechanism of a level."""
-        # randomised response that may reveal all
+        """The error rate of the best attack with equal rates on the worst mechanism of a level."""
+        # randomised response that reveals the world with probability δ
         return (1.0 - self.delta) * float(scipy.special.expit(-level))
 
     def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
         """Largest true-positive rates that a level allows at false-positive rates [m].
 
-        Of ε min(1, e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)).
+        For ε, min(1, e^ε FPR + δ, 1 − e^−ε (1 − FPR − δ)).
         """
         # Kairouz, Oh and Viswanath 2015, Theorem 2.1.
         factor = np.exp(min(level, _LARGEST_EXPONENT))
@@ -201,9 +200,9 @@ class TradeOffGuarantee:
     """A guarantee that is a trade-off function, with the methods of `EpsilonGuarantee`.
 
     Attributes:
-        trade_off: Its family; the level names the member.
-        measures_gaussian: Whether a Gaussian leak is another mechanism than the worst, of level
-            mu²/2 (Bun and Steinke 2016, Proposition 1.6).
+        trade_off: The family of trade-off functions; the level picks one of them.
+        measures_gaussian: Whether a Gaussian leak has a level, mu²/2, and is not the worst
+            mechanism of that level (Bun and Steinke 2016, Proposition 1.6).
         delta: None: the level is not an ε.
     """
 
@@ -220,8 +219,8 @@ class TradeOffGuarantee:
     ) -> FloatArray | np.float64:
         """How far both rates together are below chance.
 
-        Not the level: a Gaussian leak has nearly the same level at every threshold, so the largest
-        one would be due to chance in the trials that it was chosen on.
+        This is not the level: a Gaussian leak has nearly the same level at every threshold, so
+        chance in the fitting trials would decide which one is largest.
         """
         below: FloatArray = 1.0 - fn_upper - fp_upper
         return below
@@ -235,19 +234,21 @@ class TradeOffGuarantee:
         return level_clopper_pearson(counts, self.trade_off, confidence=confidence)
 
     def bounds(
-        self, observed: Observed, *given: object, confidence: float
+        self, observed: Observed, *observations: object, confidence: float
     ) -> dict[ValidBound, float]:
-        """The bounds of the table that have a form for levels."""
-        return valid_levels(observed, *given, trade_off=self.trade_off, confidence=confidence)
+        """Every valid lower limit on the level that these observations prove, by key."""
+        return valid_levels(
+            observed, *observations, trade_off=self.trade_off, confidence=confidence
+        )
 
     def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
-        """The better number of guesses."""
+        """The number of guesses, of those tried, that gives the larger limit."""
         return strongest_level(right, self.trade_off, confidence=confidence).prefix
 
     def one_run_detectable(
         self, claimed: float, canaries: int, *, confidence: float, power: float
     ) -> Detectable:
-        """The smallest leaks that the better number of guesses detects."""
+        """The smallest leaks that one training detects, by the better number of guesses."""
         check_power(power, confidence=confidence)
         tests = refuting(claimed, canaries, self.trade_off, confidence=confidence)
         if not tests:
@@ -271,11 +272,11 @@ class TradeOffGuarantee:
         if region.is_empty:
             return Detectable(None, None)
 
-        def exposed(level: float) -> bool:
+        def is_detected(level: float) -> bool:
             boundary = Boundary.of(self.trade_off, level, n=max(region.n_in, region.n_out))
             return boundary.rejected_at_most(region) >= power
 
-        best = smallest(exposed, low=claimed, start=2.0 * claimed)
+        best = smallest(is_detected, low=claimed, start=2.0 * claimed)
         shift = _gaussian_shift(region, power) if self.measures_gaussian else None
         return Detectable(best, None if shift is None else shift**2 / 2.0)
 
@@ -289,20 +290,20 @@ class TradeOffGuarantee:
         return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
 
     def balanced_error(self, level: float) -> float:
-        """Either error rate where both are equal: the trade-off function meets the diagonal."""
+        """The error rate where both are equal: where the trade-off function meets the diagonal."""
 
-        def beyond(fpr: float) -> bool:
+        def is_past_diagonal(fpr: float) -> bool:
             return float(self.trade_off.least_fnr(np.array([fpr]), level)[0]) <= fpr
 
-        return smallest(beyond, low=0.0, start=0.5)
+        return smallest(is_past_diagonal, low=0.0, start=0.5)
 
     def most_tpr(self, fpr: FloatArray, level: float) -> FloatArray:
-        """Largest true-positive rates that a level allows: 1 less the trade-off function."""
+        """Largest true-positive rates that a level allows: 1 minus the trade-off function."""
         return 1.0 - self.trade_off.least_fnr(fpr, level)
 
 
 Guarantee: TypeAlias = EpsilonGuarantee | TradeOffGuarantee
-"""The error rates that a claim allows of every attack; its parameter is the level."""
+"""The error rates that a claim allows every attack; its parameter is the level."""
 
 
 def guarantee_of(claim: Claim) -> Guarantee:
@@ -321,11 +322,11 @@ def guarantee_of(claim: Claim) -> Guarantee:
 def _gaussian_shift(region: RejectionRegion, power: float) -> float:
     """The smallest shift of a normal score that is detected with this power."""
 
-    def exposed(shift: float) -> bool:
+    def is_detected(shift: float) -> bool:
         cuts = np.linspace(-_TAIL, shift + _TAIL, _CUTS)
         return bool(
             region.probability(scipy.special.ndtr(-cuts), scipy.special.ndtr(cuts - shift)).max()
             >= power
         )
 
-    return smallest(exposed, low=0.0, start=1.0)
+    return smallest(is_detected, low=0.0, start=1.0)

@@ -67,7 +67,7 @@ def check_delta(delta: float) -> None:
     """Refuses a delta outside [0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `delta` is out of range.
     """
     check_number("delta", delta, DELTA)
 
@@ -76,7 +76,7 @@ def check_positive_delta(delta: float) -> None:
     """Refuses a delta outside (0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `delta` is out of range.
     """
     check_number("delta", delta, BETWEEN_0_AND_1)
 
@@ -85,7 +85,7 @@ def check_confidence(confidence: float) -> None:
     """Refuses a confidence outside (0, 1).
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `confidence` is out of range.
     """
     check_number("confidence", confidence, BETWEEN_0_AND_1)
 
@@ -94,7 +94,7 @@ def check_epsilon(epsilon: float) -> None:
     """Refuses an epsilon that is negative, infinite or not a number.
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `epsilon` is out of range.
     """
     check_number("epsilon", epsilon, AT_LEAST_0)
 
@@ -103,11 +103,11 @@ def check_power(power: float, *, confidence: float) -> None:
     """Refuses a power outside (1 − confidence, 1).
 
     Args:
-        power: Probability that a bound exceeds the claim.
+        power: Probability that the bound exceeds the claim.
         confidence: One-sided confidence of the bound.
 
     Raises:
-        SettingsError: If it is.
+        SettingsError: If `power` is out of range.
     """
     check_number("power", power, NumberRange(above=1.0 - confidence, below=1))
 

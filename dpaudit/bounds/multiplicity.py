@@ -36,16 +36,16 @@ def bonferroni(confidence: float, hypotheses: int) -> float:
 def attack_confidence(
     overall: float, hypotheses: int, *, sequential: bool, others: float = 0.0
 ) -> float:
-    """Confidence of each bound of an attack, in a running and in a finished audit.
+    """Confidence that each bound of an attack needs, in a sequential or a fixed-size audit.
 
-    A sequential audit takes two bounds of each attack, the one that holds at any time and the one
-    at its cap: each has half of the error probability.
+    A sequential audit computes two bounds for each attack, one that holds at any time and one at
+    the cap of trials: each has half of the error probability.
 
     Args:
         overall: Confidence of the audit, in (0, 1).
         hypotheses: Number of hypotheses tested on the scored trials, at least 1.
         sequential: Whether the audit may stop early.
-        others: Share of the error probability that something else has, in [0, 1).
+        others: Share of the error probability reserved for something else, in [0, 1).
 
     Returns:
         1 − (1 − overall)(1 − others)/K, or 1 − (1 − overall)(1 − others)/2K if it is sequential.
@@ -54,5 +54,5 @@ def attack_confidence(
         SettingsError: If an argument is out of range.
     """
     check_confidence(overall)
-    left = 1.0 - (1.0 - overall) * (1.0 - others) if others else overall
-    return bonferroni(bonferroni(left, 2 if sequential else 1), hypotheses)
+    remaining = 1.0 - (1.0 - overall) * (1.0 - others) if others else overall
+    return bonferroni(bonferroni(remaining, 2 if sequential else 1), hypotheses)

@@ -6,24 +6,24 @@ the coins of as many canaries as it likes.
 A fixed number of guesses. The number given to `one_run` must not depend on which guesses are right:
 a number tuned on the result needs a correction.
 
-Guesses in turn. `one_run_in_turn` takes the canaries one after another, the most confident guess
-first, and uses the evidence after any number of them. The next canary and its guess may depend on
+Guesses in turn. `one_run_in_turn` takes the canaries one by one, the most confident guess first,
+and uses the evidence after any number of them. The next canary and its guess may depend on
 the output and on the coins seen so far.
 
-Theorem. Let each of m coins be fair and independent, and M be (ε, δ)-DP in each coin. Then every
-turn k is revealed or not, N turns in all with E[N] ≤ m δ, and a guess that is not revealed is right
-with probability at most p = e^ε/(1 + e^ε), whatever happened before it.
+Theorem. Let m coins be fair and independent, and M be (ε, δ)-DP in each coin. Then N of the turns
+are revealed, with E[N] ≤ m δ, and the guess of a turn that is not revealed is right with
+probability at most p = e^ε/(1 + e^ε), whatever happened before it.
 
-Proof. Let coin i be the k-th, and s the coins seen before it. Write a(y), b(y) for the densities of
-the output given s and that the guess of coin i is right, or wrong; the coins yet unseen are
-averaged over. Reveal the turn with probability (a - e^ε b)⁺/a if the guess is right, never if not.
-Given y, s, which turns before were revealed, and that this one is not, the odds of the guess are
-min(a, e^ε b) : b, at most e^ε : 1. At δ = 0 nothing is revealed. Else the probability that coin i
-has turn k and is revealed is half of the integral of (a - e^ε b)⁺, averaged over s, over the
-outputs that bring coin i to that turn. (·)⁺ is convex, so it grows if all other coins are
-conditioned on instead of s. Given these, every output brings coin i to one turn: the turns'
-integrals add up to at most one over the outputs on which "in" is guessed of it and one over those
-with "out". By (ε, δ)-DP each is at most δ, so that coin i adds at most δ/2 + δ/2 to E[N].  ∎
+Proof. Let coin i be the k-th, and s the coins seen before it. Write a(y) and b(y) for the densities
+of the output given s and a right or a wrong guess of coin i, averaged over the coins not yet seen.
+Reveal the turn with probability (a - e^ε b)⁺/a if the guess is right, never if not. Given y, s,
+which turns before were revealed, and that this one is not, the odds of the guess are min(a, e^ε b)
+: b, at most e^ε : 1. At δ = 0 nothing is revealed. Else the probability that coin i has turn k and
+is revealed is half of the integral of (a - e^ε b)⁺, averaged over s, over the outputs that bring
+coin i to that turn. (·)⁺ is convex, so it grows if all other coins are conditioned on instead of s.
+Given these, every output brings coin i to one turn: the turns' integrals add up to at most one over
+the outputs on which "in" is guessed of it and one over those with "out". By (ε, δ)-DP each is at
+most δ, so that coin i adds at most δ/2 + δ/2 to E[N].  ∎
 
 Steinke, Nasr and Jagielski 2023, Theorem 5.2, covers the case where order and guesses depend on the
 output alone and the number of guesses is fixed beforehand.
@@ -108,7 +108,8 @@ def one_run(correct: int, guesses: int, canaries: int, *, delta: float, confiden
     def excess(epsilon: float) -> float:
         return _count_p_value(outcome, epsilon, delta) - alpha
 
-    # Even all guesses right have probability scipy.special.expit(epsilon)^guesses under pure DP.
+    # Under pure DP all guesses are right with probability expit(epsilon)^guesses, so no bound is
+    # above the ε where that is alpha.
     log_most = math.log(alpha) / outcome.guesses
     high = log_most - math.log(-math.expm1(log_most))
     if high <= 0.0 or excess(0.0) >= 0.0:
@@ -169,7 +170,11 @@ def below_root(excess: Callable[[float], float], high: float) -> float:
 
 
 def checked_counts(correct: int, guesses: int, canaries: int) -> Guesses:
-    """Returns the counts as ints, or names the one that is impossible."""
+    """Returns the counts as ints.
+
+    Raises:
+        SettingsError: If a count is impossible.
+    """
     outcome = Guesses(
         whole_number("correct", correct),
         whole_number("guesses", guesses),
@@ -251,7 +256,7 @@ def one_run_in_turn_p_value(
         right: As for `one_run_in_turn`.
         epsilon: ε of the claim, finite and not negative.
         delta: δ of the claim, in [0, 1).
-        confidence: Confidence of the test, which says what is set aside for δ, in (0, 1).
+        confidence: Confidence of the test, which fixes the allowance for δ, in (0, 1).
 
     Returns:
         The p-value, at most 1.
@@ -275,14 +280,14 @@ def one_run_in_turn_p_value(
 
 
 def strongest_prefix(right: npt.ArrayLike, *, epsilon: float) -> Prefix:
-    """After how many guesses the evidence against a claim is strongest.
+    """The number of guesses after which the evidence against a claim is strongest.
 
     Args:
         right: As for `one_run_in_turn`.
         epsilon: ε of the claim, finite and not negative.
 
     Returns:
-        The number of guesses with the smallest binomial tail probability, and of right ones.
+        The number of guesses with the smallest binomial tail probability, and how many are right.
     """
     counts: IntArray = np.cumsum(checked_guesses(right))
     place = int(_tails(counts, np.array([epsilon]))[0].argmin())
@@ -295,8 +300,8 @@ def one_run_in_turn_detectable(
 ) -> float | None:
     """Minimum detectable epsilon, with this power.
 
-    The leak is randomised response on every canary's coin, which no attack on an ε-DP mechanism
-    exceeds: the walk of right guesses that the theorem compares with.
+    The leak is randomised response on every canary's coin, the walk of right guesses that the
+    theorem compares with: no attack on an ε-DP mechanism exceeds it.
 
     Args:
         claim_epsilon: Claimed ε, finite and not negative.
@@ -319,9 +324,10 @@ def one_run_in_turn_detectable(
     if aside is None:
         return None
     alpha = 1.0 - confidence - aside.probability
-    # The first claim in the bound's list above this one has to be refuted.
+    # To exceed this claim, the bound must refute the next claim in its list.
     refuted = _STEP * (math.floor(claim_epsilon / _STEP + 1e-9) + 1)
     steps = canaries - aside.revealed
+    # Bisects for the largest tail probability that the walk reaches with probability alpha.
     low, high = math.log(alpha / steps), math.log(alpha)
     while high - low > 1e-3:
         middle = (low + high) / 2.0
@@ -344,7 +350,7 @@ def one_run_in_turn_detectable(
 
 @lru_cache(maxsize=256)
 def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetAside | None:
-    """The allowance for δ: the one that costs least if a fifth of the coins is guessed right.
+    """The allowance for δ that costs least if a fifth of the coins is guessed right.
 
     Args:
         canaries: Canaries, at least 1.
@@ -378,7 +384,7 @@ def _without_revealed(guessed: BoolArray, aside: SetAside) -> IntArray:
 
 
 def _is_refuted(canaries: int, least: float, epsilon: float, alpha: float) -> bool:
-    """Whether a smallest tail probability refutes a claim; the walk is computed only in doubt."""
+    """Whether a smallest tail probability refutes a claim; computes the walk only if in doubt."""
     if least > alpha:
         return False
     if canaries * least <= alpha:  # Boole's inequality
@@ -388,16 +394,17 @@ def _is_refuted(canaries: int, least: float, epsilon: float, alpha: float) -> bo
 
 def _tails(counts: IntArray, claims: FloatArray) -> FloatArray:
     """Probability of at least this many right guesses after each guess; shape (claims, m)."""
-    made = np.arange(1, len(counts) + 1)
+    guesses = np.arange(1, len(counts) + 1)
     positive = np.maximum(counts, 1)
     tails = scipy.special.betainc(
-        positive, made - positive + 1.0, scipy.special.expit(claims)[:, None]
+        positive, guesses - positive + 1.0, scipy.special.expit(claims)[:, None]
     )
-    found: FloatArray = np.where(counts >= 1, tails, 1.0)
-    return found
+    at_least: FloatArray = np.where(counts >= 1, tails, 1.0)
+    return at_least
 
 
 def _least_tails(counts: IntArray, claims: FloatArray) -> FloatArray:
+    """The smallest of the tail probabilities for each claim; shape (claims,)."""
     least: FloatArray = _tails(counts, claims).min(axis=1)
     return least
 
@@ -409,10 +416,13 @@ def _heights(canaries: int, least: float, epsilon: float) -> IntArray:
     """
     success, level, height = float(scipy.special.expit(epsilon)), least * _TIE, 1
     heights = np.empty(canaries, dtype=np.int64)
-    for made in range(1, canaries + 1):
-        if height <= made and scipy.special.betainc(height, made - height + 1.0, success) > level:
+    for guesses in range(1, canaries + 1):
+        if (
+            height <= guesses
+            and scipy.special.betainc(height, guesses - height + 1.0, success) > level
+        ):
             height += 1
-        heights[made - 1] = height
+        heights[guesses - 1] = height
     return heights
 
 
@@ -422,8 +432,8 @@ def _ever_reached(heights: Sequence[int] | IntArray, epsilon: float) -> float:
     failure = float(scipy.special.expit(-epsilon))
     mass = np.zeros(len(heights) + 2)
     mass[0], reached = 1.0, 0.0
-    for made, height in enumerate(np.asarray(heights).tolist(), start=1):
-        top = min(height, made)  # the walk is still below the height
+    for guesses, height in enumerate(np.asarray(heights).tolist(), start=1):
+        top = min(height, guesses)  # the walk is still below the height
         right = mass[:top] * success
         mass[:top] *= failure
         mass[1 : top + 1] += right
@@ -434,9 +444,13 @@ def _ever_reached(heights: Sequence[int] | IntArray, epsilon: float) -> float:
 
 
 def checked_guesses(right: npt.ArrayLike) -> BoolArray:
-    """Returns right and wrong guesses as booleans, or refuses anything else."""
+    """Returns right and wrong guesses as booleans.
+
+    Raises:
+        SettingsError: If `right` is not a list of at least one true or false value.
+    """
     guessed = np.asarray(right)
     if guessed.ndim != 1 or not guessed.size or not np.isin(guessed, (0, 1)).all():
         raise SettingsError("`right` must say true or false of each guess, of at least 1")
-    found: BoolArray = guessed.astype(np.bool_)
-    return found
+    outcomes: BoolArray = guessed.astype(np.bool_)
+    return outcomes

@@ -7,8 +7,8 @@ Theorem (Mahloujifar, Melis and Chaudhuri 2024, for n guesses of m coins). Let M
 coin, f a symmetric trade-off function, and K the number of right guesses. For i from 0 to n let r_i
 = E[K; K >= i]/m and h_i = E[n - K; K >= i]/m. Then h_i >= f(1 - r_{i+1}).
 
-Proof. Let K' be the right guesses of the other coins than j, and A the event that a guess of coin j
-is made and K' >= i: given the other coins, an event of the output. The guess of j is right there,
+Proof. Let K' be the number of right guesses of coins other than j, and A the event that coin j is
+guessed and K' >= i: given the other coins, an event of the output. The guess of j is right there,
 so that K >= i + 1, or wrong, so that K = K' >= i. By f-DP, averaged over the other coins and over
 both guesses (1 - f is concave), P[right, K >= i + 1] <= 1 - f(P[wrong, K >= i]). The mean over all
 j is r_{i+1} <= 1 - f(h_i), again by concavity, and f is its own inverse.  ∎
@@ -19,11 +19,12 @@ of which grow with t_{i+1} and T_i. So from t_c >= α the least possible t_i fol
 starting with t_c = α and nothing above c. If that makes t_0 exceed 1, then P[K >= c] < α under the
 claim: c right guesses refute it. In r and h, t_0 is (r_0 + h_0) m/n.
 
-The attack may also make fewer guesses than n: of these at most n - K are wrong, and h_i only is an
-upper limit. Claims of ε take guesses in turn (`dpaudit.bounds.one_run`), which proves more of them.
+The attack may also make fewer guesses than n: at most n - K of them are wrong, and h_i is then only
+an upper limit. Claims of ε take guesses in turn (`dpaudit.bounds.one_run`), which proves more of
+them.
 
 Two numbers of guesses are tried, each with half of the error probability: half of the canaries, and
-an eighth, for leaks of few of them.
+an eighth, for leaks that only few canaries show.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from dpaudit.bounds.trade_off import GaussianTradeOff, TradeOff, smallest
 from dpaudit.model.gaussian import gaussian_epsilon
 
 _SHARES: Final = (2, 8)
-"""Canaries for each guess."""
+"""Canaries per guess, for each number of guesses that is tried."""
 # For the power: quantiles of a score, cuts that are tried, and the farthest beyond the mean.
 _QUANTILES, _CUTS, _FARTHEST = 25, 1001, 8.0
 
@@ -65,7 +66,7 @@ def one_run_level(
         confidence: One-sided confidence, in (0, 1).
 
     Returns:
-        The largest level that is refuted; 0 if there is none.
+        The largest level that is refuted, or 0.
 
     Raises:
         SettingsError: If an argument is out of range.
@@ -112,11 +113,11 @@ def one_run_gaussian(
 
 
 class PrefixLevel(NamedTuple):
-    """A number of guesses, and the limit that they give.
+    """The first guesses of a run, and the limit that they give.
 
     Attributes:
         level: The limit.
-        prefix: The guesses.
+        prefix: How many guesses, and how many of them are right.
     """
 
     level: float
@@ -124,7 +125,7 @@ class PrefixLevel(NamedTuple):
 
 
 def strongest_level(right: npt.ArrayLike, trade_off: TradeOff, *, confidence: float) -> PrefixLevel:
-    """The larger limit of the two numbers of guesses, of equal ones that of more guesses.
+    """The larger of the limits by the two numbers of guesses; on a tie, the one by more guesses.
 
     Args:
         right: Whether the guess of each canary's coin is right, the most confident guess first;
@@ -139,26 +140,28 @@ def strongest_level(right: npt.ArrayLike, trade_off: TradeOff, *, confidence: fl
         SettingsError: If an argument is out of range.
     """
     guessed = checked_guesses(right)
-    each = 1.0 - (1.0 - confidence) / len(_SHARES)
-    found = []
+    confidence_each = 1.0 - (1.0 - confidence) / len(_SHARES)
+    levels = []
     for guesses in numbers_of_guesses(len(guessed)):
         prefix = Prefix(guesses, int(guessed[:guesses].sum()))
-        level = one_run_level(prefix.correct, guesses, len(guessed), trade_off, confidence=each)
-        found.append(PrefixLevel(level, prefix))
-    return max(found, key=lambda one: one.level)
+        level = one_run_level(
+            prefix.correct, guesses, len(guessed), trade_off, confidence=confidence_each
+        )
+        levels.append(PrefixLevel(level, prefix))
+    return max(levels, key=lambda limit: limit.level)
 
 
 def one_run_in_turn_level(right: npt.ArrayLike, trade_off: TradeOff, *, confidence: float) -> float:
-    """The limit of `strongest_level` alone."""
+    """The limit of `strongest_level`, without its guesses."""
     return strongest_level(right, trade_off, confidence=confidence).level
 
 
 class Refuting(NamedTuple):
-    """How many right guesses refute a claim.
+    """The number of right guesses that refutes a claim.
 
     Attributes:
-        guesses: Guesses that are made.
-        needed: The fewest right ones that refute it, at most all.
+        guesses: Guesses made.
+        needed: The fewest right guesses that refute it, at most all.
     """
 
     guesses: int
@@ -168,7 +171,7 @@ class Refuting(NamedTuple):
 def refuting(
     claimed: float, canaries: int, trade_off: TradeOff, *, confidence: float
 ) -> tuple[Refuting, ...]:
-    """When the limit exceeds a claim, for each number of guesses with which it can.
+    """The right guesses needed to refute a claim, for each number of guesses that can do so.
 
     Args:
         claimed: Claimed level.
@@ -184,7 +187,7 @@ def refuting(
     """
     check_confidence(confidence)
     alpha = (1.0 - confidence) / len(_SHARES)
-    found = []
+    tests = []
     for guesses in numbers_of_guesses(canaries):
         low, high = 0, guesses + 1
         while high - low > 1:
@@ -192,15 +195,15 @@ def refuting(
             refuted = _excess(Guesses(middle, guesses, canaries), trade_off, claimed, alpha) > 0.0
             low, high = (low, middle) if refuted else (middle, high)
         if high <= guesses:
-            found.append(Refuting(guesses, high))
-    return tuple(found)
+            tests.append(Refuting(guesses, high))
+    return tuple(tests)
 
 
 def detectable_error(tests: Sequence[Refuting], power: float) -> float:
     """The error rate of randomised response on every coin that is detected with this power.
 
     Args:
-        tests: What refutes the claim, at least one.
+        tests: What refutes the claim; at least one.
         power: The probability, in (0, 1).
 
     Returns:
@@ -219,11 +222,11 @@ def detectable_error(tests: Sequence[Refuting], power: float) -> float:
 def detectable_shift(tests: Sequence[Refuting], canaries: int, power: float) -> float:
     """The smallest shift of a normal score of every canary that is detected with this power.
 
-    Given the (n + 1)-th largest |score|, the n guesses before it are independent, and all are right
+    Given the (n + 1)-th largest |score|, the n guesses with larger ones are independent and right
     with the same probability.
 
     Args:
-        tests: What refutes the claim, at least one.
+        tests: What refutes the claim; at least one.
         canaries: Canaries.
         power: The probability, in (0, 1).
 
@@ -232,23 +235,24 @@ def detectable_shift(tests: Sequence[Refuting], canaries: int, power: float) -> 
     """
     places = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     shares = [
-        scipy.special.betaincinv(one.guesses, canaries - one.guesses + 1.0, places) for one in tests
+        scipy.special.betaincinv(test.guesses, canaries - test.guesses + 1.0, places)
+        for test in tests
     ]
 
-    def exposed(shift: float) -> bool:
+    def is_detected(shift: float) -> bool:
         cuts = np.linspace(_FARTHEST + shift / 2.0, 0.0, _CUTS)
         right, wrong = scipy.special.ndtr((shift / 2.0 - cuts, -shift / 2.0 - cuts))
         return any(
             scipy.special.bdtrc(
-                one.needed - 1,
-                one.guesses,
+                test.needed - 1,
+                test.guesses,
                 np.interp(share, right + wrong, right / (right + wrong)),
             ).mean()
             >= power
-            for one, share in zip(tests, shares, strict=True)
+            for test, share in zip(tests, shares, strict=True)
         )
 
-    return smallest(exposed, low=0.0, start=1.0)
+    return smallest(is_detected, low=0.0, start=1.0)
 
 
 def numbers_of_guesses(canaries: int) -> list[int]:
@@ -257,17 +261,17 @@ def numbers_of_guesses(canaries: int) -> list[int]:
 
 
 def _excess(outcome: Guesses, trade_off: TradeOff, level: float, alpha: float) -> float:
-    """By how much the masses exceed the guesses; a positive value refutes the level."""
+    """(t_0 − 1) n/m, with t_0 of the module's text; a positive value refutes the level."""
     correct, guesses, canaries = outcome
     least_fpr = trade_off.least_fpr(level)
     right = alpha * correct / canaries
     wrong = alpha * (guesses - correct) / canaries
     for i in range(correct - 1, -1, -1):
-        larger = least_fpr(right)
-        if larger <= wrong:  # nothing grows any more
+        least_wrong = least_fpr(right)
+        if least_wrong <= wrong:  # nothing grows any more
             break
-        right += i / (guesses - i) * (larger - wrong)
+        right += i / (guesses - i) * (least_wrong - wrong)
         if right >= 1.0:  # masses past 1 have outgrown every allowance
             return 1.0
-        wrong = larger
+        wrong = least_wrong
     return right + wrong - guesses / canaries

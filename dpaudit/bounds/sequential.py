@@ -2,20 +2,20 @@
 
 The world of every trial is a fair coin. An attack that was fixed before bets on the coin, with odds
 computed from the trial's output. The e-process of a claim is a wealth that starts at 1 and, if the
-claim is true, never grows in expectation, given the past. By Ville's inequality (1939) the
+claim is true, never grows in expectation given the past. By Ville's inequality (1939) the
 probability that it ever reaches 1/α is then at most α: the audit may check after every trial, stop
 at any time for any reason, and go on after a check.
 
-The bet. Under pure ε-DP a coin is guessed right, given the output and all that went before, with
-probability at most p = e^ε/(1 + e^ε). A stake with the odds q > p multiplies the wealth by q/p if
-the guess is right and by (1 - q)/(1 - p) if not, which is expected to be at most 1; it grows
-fastest where q is the true probability (Kelly 1956). An attack may abstain on a trial. Under (ε,
-δ)-DP the trial reveals its coin with probability δ (Kairouz, Oh and Viswanath 2015, Theorem 2.5),
-which multiplies the wealth by 1/p at most. So the wealth is divided by 1 + δ(1/p - 1) on every
-trial, even if the attack abstains: abstention depends on the output, and otherwise an attack that
-bets only on revealed coins would gain.
+The bet. Under pure ε-DP a coin is guessed right with probability at most p = e^ε/(1 + e^ε), given
+the output and all that went before. A stake with the odds q > p multiplies the wealth by q/p if the
+guess is right and by (1 - q)/(1 - p) if not, which is expected to be at most 1; it grows fastest
+where q is the true probability (Kelly 1956). An attack may abstain on a trial. Under (ε, δ)-DP the
+trial reveals its coin with probability δ (Kairouz, Oh and Viswanath 2015, Theorem 2.5), which
+multiplies the wealth by 1/p at most. So the wealth is divided by 1 + δ(1/p - 1) on every trial,
+even if the attack abstains: abstention depends on the output, and otherwise an attack that bets
+only on revealed coins would gain.
 
-The scale of the odds may be wrong, especially after few trials. Three gamblers share the first
+The scale of the odds may be wrong, especially after few trials. Three gamblers share the initial
 wealth and multiply the log odds by a half, one and three. `refit_schedule` says when the attack may
 change.
 
@@ -24,7 +24,7 @@ its confidence allows.
 
 Other claims. A claim in μ, in ρ or by a curve implies (ε, δ)-DP at many points. Each point has its
 own e-process, and their mean is one too. Most of these δ are large, and so is their price; but a
-gambler who gains at most c on every trial need pay only c δ. For let 1 + Λ be the factor if the
+gambler who gains at most c on every trial need pay only c δ. Proof: let 1 + Λ be the factor if the
 guess is right and 1 - Λ e^ε if it is wrong, 0 <= Λ <= c. Λ is a mixture of bets of c on sets of
 outputs. On each set P[right] <= e^ε P[wrong] + δ, so that the factor is expected to be at most 1 +
 c δ. Above, Λ = q/p - 1 and c = 1/p - 1 = e^-ε. Against these claims each gambler is joined by a
@@ -54,12 +54,12 @@ from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
 
 
 class Gambler(NamedTuple):
-    """One who bets.
+    """A strategy of betting.
 
     Attributes:
-        factor: What the log odds are multiplied by.
-        share: Share of the first wealth.
-        most: Largest gain of a trial, as a share of the e^-ε that a certain attack may gain.
+        factor: Factor by which it multiplies the log odds.
+        share: Share of the initial wealth.
+        most: Largest gain on a trial, as a share of e^-ε, the gain of a bet at certainty.
     """
 
     factor: float
@@ -71,9 +71,11 @@ GAMBLERS = (Gambler(0.5, 0.2), Gambler(1.0, 0.5), Gambler(3.0, 0.3))
 """With these a perfect attack on three hypotheses refutes ε = 1 at 95 % after 16 bets."""
 _CAUTION = 0.2
 LEVEL_GAMBLERS = tuple(
-    Gambler(one.factor, one.share / 2.0, most) for one in GAMBLERS for most in (1.0, _CAUTION)
+    Gambler(gambler.factor, gambler.share / 2.0, most)
+    for gambler in GAMBLERS
+    for most in (1.0, _CAUTION)
 )
-"""Gamblers of claims in another quantity than ε."""
+"""Gamblers against claims in other quantities than ε: half of each wealth bets cautiously."""
 # The claims that `coin_bound` and `coin_level` try, a block at a time.
 _STEP = 0.01
 _BLOCK = 32
@@ -99,12 +101,12 @@ def e_process(
     Raises:
         SettingsError: If odds and worlds do not fit, or a setting is out of range.
     """
-    odds, worlds = _bets(log_odds, member)
+    odds, worlds = _check_bets(log_odds, member)
     check_epsilon(epsilon)
     check_delta(delta)
     claim = np.array([[epsilon]])
-    against: FloatArray = _log_e_values(odds, worlds, claim, np.full_like(claim, delta))[0]
-    return against
+    log_e_values: FloatArray = _log_e_values(odds, worlds, claim, np.full_like(claim, delta))[0]
+    return log_e_values
 
 
 def level_e_process(
@@ -124,9 +126,9 @@ def level_e_process(
     Raises:
         SettingsError: If odds and worlds do not fit.
     """
-    odds, worlds = _bets(log_odds, member)
-    against: FloatArray = _level_e_values(odds, worlds, trade_off, [level])[0]
-    return against
+    odds, worlds = _check_bets(log_odds, member)
+    log_e_values: FloatArray = _level_e_values(odds, worlds, trade_off, [level])[0]
+    return log_e_values
 
 
 def coin_bound(
@@ -152,15 +154,17 @@ def coin_bound(
     Raises:
         SettingsError: As for `e_process`.
     """
-    odds, worlds = _bets(log_odds, member)
+    odds, worlds = _check_bets(log_odds, member)
     check_delta(delta)
     check_confidence(confidence)
 
-    def against(places: range) -> FloatArray:
+    def log_e_values(places: range) -> FloatArray:
         claims = _STEP * np.array(places, dtype=np.float64)[:, None]
         return _log_e_values(odds, worlds, claims, np.full_like(claims, delta))
 
-    return round(_refuted(against, len(odds), block=_BLOCK, confidence=confidence) * _STEP, 2)
+    return round(
+        _count_refuted(log_e_values, len(odds), block=_BLOCK, confidence=confidence) * _STEP, 2
+    )
 
 
 def coin_level(
@@ -180,24 +184,24 @@ def coin_level(
     Raises:
         SettingsError: As for `e_process`.
     """
-    odds, worlds = _bets(log_odds, member)
+    odds, worlds = _check_bets(log_odds, member)
     check_confidence(confidence)
 
-    def against(places: range) -> FloatArray:
+    def log_e_values(places: range) -> FloatArray:
         levels = [trade_off.step(place) for place in places]
         return _level_e_values(odds, worlds, trade_off, levels)
 
-    refuted = _refuted(against, len(odds), block=_LEVEL_BLOCK, confidence=confidence)
+    refuted = _count_refuted(log_e_values, len(odds), block=_LEVEL_BLOCK, confidence=confidence)
     return trade_off.step(refuted) if refuted else 0.0
 
 
-def _refuted(
-    against: Callable[[range], FloatArray], trials: int, *, block: int, confidence: float
+def _count_refuted(
+    log_e_values: Callable[[range], FloatArray], trials: int, *, block: int, confidence: float
 ) -> int:
-    """How many claims of a list are refuted in turn, given log e-values (claims, trials)."""
+    """Number of claims refuted in turn, from the first; log e-values are (claims, trials)."""
     needed, refuted = -math.log1p(-confidence), 0
     while trials:
-        survives = against(range(refuted + 1, refuted + 1 + block)).max(axis=1) < needed
+        survives = log_e_values(range(refuted + 1, refuted + 1 + block)).max(axis=1) < needed
         if survives.any():
             return refuted + int(survives.argmax())
         refuted += block
@@ -219,14 +223,14 @@ def _log_e_values(
     deltas: FloatArray,
     gamblers: Sequence[Gambler] = GAMBLERS,
 ) -> FloatArray:
-    """Log e-values after each trial against claims that state some points each.
+    """Log e-values after each trial against claims that each imply several points.
 
     Args:
         odds: Log odds of world "in"; shape (trials,).
         worlds: Whether it is "in"; shape (trials,).
         epsilons: ε of every point; shape (claims, points).
         deltas: Its δ, of the same shape.
-        gamblers: Who bets against each point.
+        gamblers: Those who bet against each point.
 
     Returns:
         Mean over the points, of shape (claims, trials).
@@ -254,7 +258,8 @@ def _log_e_values(
     return wealth - math.log(epsilons.shape[1])
 
 
-def _bets(log_odds: npt.ArrayLike, member: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
+def _check_bets(log_odds: npt.ArrayLike, member: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
+    """Returns log odds and worlds as arrays, after checking that they fit together."""
     odds, worlds = np.asarray(log_odds, dtype=np.float64), np.asarray(member)
     if odds.ndim != 1 or odds.shape != worlds.shape:
         raise SettingsError(
@@ -274,8 +279,8 @@ class ScoredBlock(NamedTuple):
     """Trials on which one frozen attack bets; trials are numbered from 0.
 
     Attributes:
-        start: The attack is fitted on the trials before this one, and bets from it on.
-        stop: The first trial after its block.
+        start: First trial of the block; the attack is fitted on those before it.
+        stop: First trial after the block.
     """
 
     start: int

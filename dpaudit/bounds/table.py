@@ -37,7 +37,7 @@ class ValidBound(StrEnum):
 
 
 class Estimate(StrEnum):
-    """A number for comparison, without such a guarantee."""
+    """A number for comparison, without the guarantee of a bound."""
 
     JEFFREYS = "jeffreys"
     JOINT_BETA = "joint_beta"
@@ -68,23 +68,23 @@ class BoundEntry:
     """One row of the table.
 
     Attributes:
-        key: Its key in results.
-        label: Its name in reports.
-        meaning: Its meaning, for a reader of a report.
-        observed: What it is computed from.
-        function: Called with what was observed and with `delta` and `confidence`.
-        level: The same for claims in mu, in rho or by a curve: called with what was observed (the
+        key: Key in results.
+        label: Name in reports.
+        meaning: Explanation for a reader of a report.
+        observed: Kind of observations that it is computed from.
+        function: Called with the observations and with `delta` and `confidence`.
+        level: The same for claims in mu, in rho or by a curve: called with the observations (the
             four counts as one `Counts`), the family of trade-off functions and `confidence`. Every
-            valid bound but that from weighted guesses has one.
+            valid bound has one, except the bound from weighted guesses.
         decides: Whether it may decide a verdict; only a valid bound may.
-        assumption: Its assumption about the mechanism; None if nothing is assumed.
+        assumption: What it assumes about the mechanism; None if nothing.
         source: Where it is proved or proposed.
-        short: What it does, in three or four words; every valid bound of an audit in two worlds has
-            this, and is shown next to the Clopper-Pearson bound.
+        short: What it does, in three or four words. Every valid bound of an audit in two worlds has
+            this, to be shown next to the Clopper-Pearson bound.
 
     Raises:
-        ValueError: If an estimate is to decide a verdict, or a valid bound lacks `level`, which
-            audits of such claims need, or `short`.
+        ValueError: If an estimate may decide a verdict, or a valid bound lacks a `level` or `short`
+            that audits need.
     """
 
     key: ValidBound | Estimate
@@ -113,11 +113,11 @@ class BoundEntry:
 
     @property
     def account(self) -> str:
-        """What it is worth, and where it comes from, in a line."""
-        worth = "bound" if self.valid else "estimate, not a proof"
+        """Whether it is a bound or an estimate, its meaning and its source, in one line."""
+        kind = "bound" if self.valid else "estimate, not a proof"
         if self.decides:
-            worth = "bound, may decide"
-        return f"{worth}; {self.meaning} ({self.source})"
+            kind = "bound, may decide"
+        return f"{kind}; {self.meaning} ({self.source})"
 
 
 BOUNDS: tuple[BoundEntry, ...] = (
@@ -227,13 +227,13 @@ def entries_for(observed: Observed) -> Iterator[BoundEntry]:
 
 
 def valid_bounds(
-    observed: Observed, *given: object, delta: float, confidence: float
+    observed: Observed, *observations: object, delta: float, confidence: float
 ) -> dict[ValidBound, float]:
     """Every valid bound that can be computed from these observations.
 
     Args:
-        observed: What it is.
-        given: The observations, as `Observed` lists them.
+        observed: Kind of the observations.
+        observations: The observations, as `Observed` lists them.
         delta: Delta of the claim, in [0, 1).
         confidence: One-sided confidence of each bound, in (0, 1).
 
@@ -244,32 +244,32 @@ def valid_bounds(
         SettingsError: If an observation or setting is out of range.
     """
     return {
-        entry.key: entry.function(*given, delta=delta, confidence=confidence)
+        entry.key: entry.function(*observations, delta=delta, confidence=confidence)
         for entry in entries_for(observed)
         if isinstance(entry.key, ValidBound)
     }
 
 
 def valid_levels(
-    observed: Observed, *given: Any, trade_off: TradeOff, confidence: float
+    observed: Observed, *observations: Any, trade_off: TradeOff, confidence: float
 ) -> dict[ValidBound, float]:
     """Every valid lower limit on the level of a trade-off function from these observations.
 
     Args:
-        observed: What it is.
-        given: The observations, as `Observed` lists them.
+        observed: Kind of the observations.
+        observations: The observations, as `Observed` lists them.
         trade_off: The family.
         confidence: One-sided confidence of each limit, in (0, 1).
 
     Returns:
-        The limits by key; empty where there is none.
+        The limits by key; empty if no bound of these observations has a form for levels.
 
     Raises:
         SettingsError: If an observation or `confidence` is out of range.
     """
-    seen = (Counts(*given),) if observed is Observed.COUNTS else given
+    arguments = (Counts(*observations),) if observed is Observed.COUNTS else observations
     return {
-        entry.key: entry.level(*seen, trade_off, confidence=confidence)
+        entry.key: entry.level(*arguments, trade_off, confidence=confidence)
         for entry in entries_for(observed)
         if isinstance(entry.key, ValidBound) and entry.level is not None
     }
@@ -282,7 +282,7 @@ FIXED = frozenset(
 
 
 def deciding(bounds: Mapping[ValidBound, float | None]) -> BoundEntry | None:
-    """The row of the largest bound that may decide a verdict, or None."""
+    """The row of the largest bound that may decide a verdict; None if there is no such bound."""
     rows = [
         (value, entry)
         for entry in BOUNDS

@@ -73,8 +73,8 @@ class CutErrors(NamedTuple):
     """Errors of every cut: a row per direction, a column per cut.
 
     Attributes:
-        false_negatives: Members that the cut guesses to be "out".
-        false_positives: Non-members that it guesses to be "in"; same shape.
+        false_negatives: Members that the cut places "out".
+        false_positives: Non-members that the cut places "in"; same shape.
     """
 
     false_negatives: IntArray
@@ -119,7 +119,7 @@ def choose_threshold_by(
     Args:
         scores: Attack scores; shape (n,), finite.
         member: Whether the trial is of the "in" world; shape (n,), both worlds present.
-        proves: The bound from upper limits on the false-negative and the false-positive rate.
+        proves: The bound that upper limits on the false-negative and false-positive rate prove.
         confidence: One-sided confidence of the bound to come, in (0, 1).
 
     Returns:
@@ -154,7 +154,7 @@ def errors_at(cuts: Cuts, directions: Sequence[Direction]) -> CutErrors:
 def best_cut(
     cuts: Cuts, directions: Sequence[Direction], evidence: npt.ArrayLike, *, centre: float
 ) -> Threshold:
-    """Picks the cut with the most evidence, ties settled as `choose_threshold` says.
+    """Picks the cut with the most evidence; breaks ties as `choose_threshold` says.
 
     Args:
         cuts: The candidates; m of them.
@@ -173,8 +173,8 @@ def best_cut(
     youden = (cuts.n_in - errors.false_negatives) * cuts.n_out - errors.false_positives * cuts.n_in
     distance = np.broadcast_to(np.abs(cuts.values - centre), bound.shape)
     best = int(np.lexsort((distance.ravel(), -youden.ravel(), -bound.ravel()))[0])
-    row, column = divmod(best, cuts.values.size)
-    return Threshold(float(cuts.values[column]), directions[row])
+    direction, cut = divmod(best, cuts.values.size)
+    return Threshold(float(cuts.values[cut]), directions[direction])
 
 
 def count_errors(scores: FloatArray, member: BoolArray, threshold: Threshold) -> Counts:
@@ -219,7 +219,7 @@ def auc(scores: FloatArray, member: BoolArray) -> float:
 
 
 _AT_ONCE: Final = 2**16
-"""Scores that are ranked together: what the cache of a core holds."""
+"""Scores ranked in one step: as many as fit in the cache of a core."""
 
 
 def aucs(scores: FloatArray, member: BoolArray) -> FloatArray:
@@ -236,19 +236,19 @@ def aucs(scores: FloatArray, member: BoolArray) -> FloatArray:
     varied = np.flatnonzero((scores != scores[0]).any(axis=0))
     n_in, n_out = np.count_nonzero(member), np.count_nonzero(~member)
     step = max(1, _AT_ONCE // len(member))
-    for places in np.split(varied, range(step, len(varied), step)):
-        rows = np.ascontiguousarray(scores[:, places].T)
+    for columns in np.split(varied, range(step, len(varied), step)):
+        rows = np.ascontiguousarray(scores[:, columns].T)
         order = rows.argsort(axis=1)
         ordered = np.take_along_axis(rows, order, axis=1)
-        # Ranks from 0; equal scores share the mean of theirs.
+        # Ranks from 0; tied scores share their mean rank (half of first + last).
         rank = np.arange(len(member))
-        new = np.ones(rows.shape, dtype=np.bool_)
-        np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
-        first = np.maximum.accumulate(np.where(new, rank, 0), axis=1)
-        last = np.where(np.roll(new, -1, axis=1), rank, rank[-1])
-        last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
-        twice = ((first + last) * member[order]).sum(axis=1) - n_in * (n_in - 1)
-        areas[places] = twice / (2 * n_in * n_out)
+        starts_tie = np.ones(rows.shape, dtype=np.bool_)
+        np.not_equal(ordered[:, 1:], ordered[:, :-1], out=starts_tie[:, 1:])
+        first_rank = np.maximum.accumulate(np.where(starts_tie, rank, 0), axis=1)
+        last_rank = np.where(np.roll(starts_tie, -1, axis=1), rank, rank[-1])
+        last_rank = np.minimum.accumulate(last_rank[:, ::-1], axis=1)[:, ::-1]
+        twice_wins = ((first_rank + last_rank) * member[order]).sum(axis=1) - n_in * (n_in - 1)
+        areas[columns] = twice_wins / (2 * n_in * n_out)
     return areas
 
 
@@ -326,18 +326,19 @@ def cuts_of(scores: FloatArray, member: BoolArray) -> Cuts:
     middle = np.where((below < middle) & (middle <= above), middle, above)
     values = np.concatenate([distinct[:1], middle, np.nextafter(distinct[-1:], np.inf)])
 
-    def cumulative(of: BoolArray) -> IntArray:
-        counts = np.bincount(position[of], minlength=distinct.size)
+    def cumulative(chosen: BoolArray) -> IntArray:
+        counts = np.bincount(position[chosen], minlength=distinct.size)
         return np.concatenate([[0], np.cumsum(counts)])
 
     return Cuts(values=values, members=cumulative(member), others=cumulative(~member))
 
 
 def checked(scores: FloatArray, member: BoolArray) -> LabelledScores:
-    """Returns both as arrays, or says why they do not fit together.
+    """Returns scores and membership as arrays, after checking that they fit together.
 
     Raises:
-        SettingsError: If they do not.
+        SettingsError: If their shapes differ, the membership is not boolean or all of one world, or
+            a score is not finite.
     """
     scores = np.asarray(scores, dtype=np.float64)
     member = np.asarray(member)

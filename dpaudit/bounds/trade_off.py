@@ -1,6 +1,6 @@
 """Families of trade-off functions, and exact lower limits on their level.
 
-A trade-off function limits an attack's two error rates. The level names a member of a family: mu of
+A trade-off function limits an attack's two error rates. The level picks a member of a family: mu of
 Gaussian differential privacy, rho of zCDP, or the factor by which the epsilons of a privacy curve
 are multiplied. The larger the level, the smaller the errors that an attack may have.
 """
@@ -37,11 +37,10 @@ _LARGEST_EXPONENT = 700.0
 # the limits are monotone in it.
 _IMPLIED: Final = np.concatenate([[0.0], np.geomspace(0.01, 100.0, 63)])
 _IMPLIED.setflags(write=False)
-# Levels that are tried in turn are so far apart: in μ, in √(2ρ), in the factor of a curve up to 1.
+# Distance of the levels tried in turn: in μ, in √(2ρ), and in the factor of a curve up to 1.
 _STEP = 0.01
-# ε of the points of Gaussian DP and zCDP that are bet against, in units of μ or √(2ρ). In
-# simulations of Gaussian leaks these two needed the fewest trials; a third point cost more than it
-# gained.
+# ε of the points of Gaussian DP and zCDP to bet against, in units of μ or √(2ρ). In simulations of
+# Gaussian leaks these two needed the fewest trials; a third point cost more than it gained.
 _BET_AT = (0.25, 1.0)
 _MOST_BET_AT = 4
 # The ranking does not depend on confidence, so a higher confidence never raises a limit.
@@ -63,7 +62,7 @@ _SPACING = 0.6
 # The grid is refined around its peak, most of all where the boundary has a corner.
 _ZOOMS = 3
 _ZOOM_POINTS = 9
-# Stretches of the boundary that may still be undecided, and how short they may become.
+# Most stretches of the boundary that may be undecided at once, and how short they may become.
 _MOST_OPEN = 2048
 _SHORTEST = 1e-7
 
@@ -96,21 +95,21 @@ class TradeOff(Hashable, Protocol):
         ...
 
     def least_fpr(self, level: float) -> Callable[[float], float]:
-        """The smallest false-positive rate, or a number below it, given a true-positive rate.
+        """A lower limit on the false-positive rate, as a function of the true-positive rate.
 
-        By symmetry the smallest false-negative rate at an FPR of 1 − TPR.
+        By symmetry it is the least false-negative rate at an FPR of 1 − TPR.
 
         Args:
             level: The level, not negative.
 
         Returns:
-            A function of the rate, in (0, 1), that does not decrease with it nor increase with the
-            level.
+            A function of the rate, in (0, 1), that increases with the rate and decreases with the
+            level, not necessarily strictly.
         """
         ...
 
     def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
-        """Some (ε, δ) that the guarantee of this level implies, ε at least 0: always as many.
+        """Points (ε, δ), ε at least 0, that this level implies; the same number at every level.
 
         Args:
             level: The level, positive.
@@ -118,7 +117,7 @@ class TradeOff(Hashable, Protocol):
         ...
 
     def step(self, place: int) -> float:
-        """The level with this place in the list of levels that bounds try in turn, from 1 on."""
+        """The level at this place, from 1 on, in the list of levels that bounds try in turn."""
         ...
 
 
@@ -160,20 +159,21 @@ class ConcentratedTradeOff:
     """
 
     def least_fnr(self, fpr: FloatArray, level: float) -> FloatArray:
-        """The largest rate that a single order demands, never above that of all orders.
+        """The largest rate that any one order demands: never above what all of them demand.
 
-        The search looks for the order that matters most where the last one is met with equality.
+        Each sweep finds the rate that meets the last order with equality, and then the order that
+        is the most informative there.
         """
         if level < 0.0:
             mirrored: FloatArray = 1.0 - self.least_fnr(1.0 - fpr, -level)
             return mirrored
         out = np.clip(-scipy.special.ndtri(fpr), -_LARGEST_SCORE, _LARGEST_SCORE)
         target = np.sqrt(2.0 * level)
-        into = target - out  # that of the Gaussian mechanism
+        into = target - out  # as for the Gaussian mechanism
         least = np.full(out.shape, np.inf)
         for _ in range(_SWEEPS):
-            found = _most_telling(into, out)
-            into = _met_with_equality(found.constraint, out, target)
+            informative = _most_informative(into, out)
+            into = _score_at_equality(informative.constraint, out, target)
             least = np.minimum(least, into)
         return np.where(fpr >= 1.0, 0.0, np.where(fpr <= 0.0, 1.0, scipy.special.ndtr(-least)))
 
@@ -183,16 +183,16 @@ class ConcentratedTradeOff:
         into = np.clip(-scipy.special.ndtri(fnr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()
         out = np.clip(-scipy.special.ndtri(fpr), -_LARGEST_SCORE, _LARGEST_SCORE).ravel()
         sign = np.where(into + out >= 0.0, 1.0, -1.0)
-        levels = (sign * _most_telling(into, out).level).reshape(fnr.shape)
+        levels = (sign * _most_informative(into, out).level).reshape(fnr.shape)
         return np.where((fnr >= 1.0) | (fpr >= 1.0), -np.inf, levels)
 
     def least_fpr(self, level: float) -> Callable[[float], float]:
-        """By (ε, δ) points that it implies: `least_fnr` takes a search."""
+        """From (ε, δ) points that zCDP implies, because `least_fnr` needs a search."""
         points = [(epsilon, _concentrated_delta(epsilon, level)) for epsilon in _IMPLIED.tolist()]
-        return _within(points)
+        return _least_fpr_of_points(points)
 
     def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
-        """Points as for Gaussian DP of μ = √(2ρ), which has this ρ."""
+        """Points at the same ε as for Gaussian DP with μ = √(2ρ), which has this ρ."""
         scale = math.sqrt(2.0 * level)
         return tuple(
             CurvePoint(at * scale, _concentrated_delta(at * scale, level)) for at in _BET_AT
@@ -227,20 +227,20 @@ class CurveTradeOff:
         levels = np.full(np.broadcast_shapes(np.shape(fnr), np.shape(fpr)), -np.inf)
         with np.errstate(divide="ignore"):
             for epsilon, delta in self.points:
-                left = (1.0 - delta - fnr) / fpr
-                ratio = np.maximum(np.maximum(left, (1.0 - delta - fpr) / fnr), 0.0)
+                ratio_in = (1.0 - delta - fnr) / fpr
+                ratio = np.maximum(np.maximum(ratio_in, (1.0 - delta - fpr) / fnr), 0.0)
                 levels = np.maximum(levels, np.log(ratio) / epsilon)
         return levels
 
     def least_fpr(self, level: float) -> Callable[[float], float]:
         """Max over points of e^−ε (TPR − δ) and 1 − δ − e^ε (1 − TPR)."""
-        return _within([(level * epsilon, delta) for epsilon, delta in self.points])
+        return _least_fpr_of_points([(level * epsilon, delta) for epsilon, delta in self.points])
 
     def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
         """Up to four of the points, from the first to the last."""
         places = np.linspace(0, len(self.points) - 1, min(_MOST_BET_AT, len(self.points)))
-        some = [self.points[round(place)] for place in places.tolist()]
-        return tuple(CurvePoint(level * point.epsilon, point.delta) for point in some)
+        chosen = [self.points[round(place)] for place in places.tolist()]
+        return tuple(CurvePoint(level * point.epsilon, point.delta) for point in chosen)
 
     def step(self, place: int) -> float:
         """A multiple of 0.01 up to 1; then 1 % more each time, because factors may be large."""
@@ -248,15 +248,15 @@ class CurveTradeOff:
         return place * _STEP if place <= whole else (1.0 + _STEP) ** (place - whole)
 
 
-def _within(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
-    """The least false-positive rate that points (ε, δ) allow, all at once."""
+def _least_fpr_of_points(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
+    """The least false-positive rate that all these points (ε, δ) together allow."""
     epsilons, deltas = np.array(points, dtype=np.float64).T
     factors = np.exp(np.minimum(epsilons, _LARGEST_EXPONENT))
-    kept = 1.0 - deltas
+    unrevealed = 1.0 - deltas
 
     def least(tpr: float) -> float:
         steep = (tpr - deltas) / factors
-        flat = kept - factors * (1.0 - tpr)
+        flat = unrevealed - factors * (1.0 - tpr)
         return max(0.0, float(np.maximum(steep, flat).max()))
 
     return least
@@ -279,14 +279,14 @@ class _Constraint(NamedTuple):
     backward: BoolArray
 
 
-class _Telling(NamedTuple):
-    """The constraint that demands the largest level, and that level; shape (m,)."""
+class _MostInformative(NamedTuple):
+    """The constraint that demands the largest level, and this level; shape (m,)."""
 
     constraint: _Constraint
     level: FloatArray
 
 
-def _most_telling(into: FloatArray, out: FloatArray) -> _Telling:
+def _most_informative(into: FloatArray, out: FloatArray) -> _MostInformative:
     """The order and direction with the largest D_α/α.
 
     Args:
@@ -298,37 +298,37 @@ def _most_telling(into: FloatArray, out: FloatArray) -> _Telling:
     levels = _divergence(_Constraint(orders, backward), into, out)
     best = levels.argmax(axis=0)
     constraint = _Constraint(orders[best, 0], backward[best, 0])
-    return _Telling(constraint, levels[best, np.arange(into.size)])
+    return _MostInformative(constraint, levels[best, np.arange(into.size)])
 
 
 def _divergence(constraint: _Constraint, into: FloatArray, out: FloatArray) -> FloatArray:
     """D_α/α of two Bernoulli variables with these normal scores of their right guesses."""
     order, backward = constraint
     log_ndtr = scipy.special.log_ndtr
-    guess = log_ndtr(into), log_ndtr(-into)  # "in" and "out", in world "in"
-    other = log_ndtr(-out), log_ndtr(out)  # the same in world "out"
+    in_world_in = log_ndtr(into), log_ndtr(-into)  # guesses "in" and "out"
+    in_world_out = log_ndtr(-out), log_ndtr(out)
     terms = [
         np.where(
             backward, order * there + (1.0 - order) * here, order * here + (1.0 - order) * there
         )
-        for here, there in zip(guess, other, strict=True)
+        for here, there in zip(in_world_in, in_world_out, strict=True)
     ]
-    found: FloatArray = np.logaddexp(*terms) / (order * (order - 1.0))
-    return np.maximum(found, 0.0)
+    divergence: FloatArray = np.logaddexp(*terms) / (order * (order - 1.0))
+    return np.maximum(divergence, 0.0)
 
 
-def _met_with_equality(constraint: _Constraint, out: FloatArray, target: float) -> FloatArray:
-    """The score of the true-positive rate at which a constraint is met, from above.
+def _score_at_equality(constraint: _Constraint, out: FloatArray, target: float) -> FloatArray:
+    """The score of the true-positive rate that meets a constraint with equality, from above.
 
     Args:
         constraint: Order and direction for each rate.
         out: Normal scores of the true-negative rates; shape (m,).
-        target: √(2ρ): scores are nearly straight in it.
+        target: √(2ρ), in which scores are nearly linear.
     """
 
     def excess(into: FloatArray) -> FloatArray:
-        found: FloatArray = np.sqrt(2.0 * _divergence(constraint, into, out)) - target
-        return found
+        distance: FloatArray = np.sqrt(2.0 * _divergence(constraint, into, out)) - target
+        return distance
 
     low, high = -out, np.minimum(2.0 * target - out + 1e-6, _LARGEST_SCORE)
     low_value, high_value = np.full(out.shape, -target), excess(high)
@@ -337,14 +337,14 @@ def _met_with_equality(constraint: _Constraint, out: FloatArray, target: float) 
         high = np.where(short, np.minimum(high + step, _LARGEST_SCORE), high)
         high_value = excess(high)
     never = high_value < 0.0  # this order allows any rate
-    for turn in range(_SOLVER_STEPS):
+    for step_number in range(_SOLVER_STEPS):
         if np.all((high - low <= _SOLVER_WIDTH) | never):
             break
         middle = (low + high) / 2.0
-        if turn % 4 < 3:  # regula falsi (Illinois)
+        if step_number % 4 < 3:  # regula falsi (Illinois)
             with np.errstate(invalid="ignore", divide="ignore"):
-                straight = (low * high_value - high * low_value) / (high_value - low_value)
-            middle = np.where((low < straight) & (straight < high), straight, middle)
+                secant = (low * high_value - high * low_value) / (high_value - low_value)
+            middle = np.where((low < secant) & (secant < high), secant, middle)
         value = excess(middle)
         above = value >= 0.0
         low_value = np.where(above, low_value / 2.0, value)
@@ -418,7 +418,7 @@ def ranked_region(counts: Counts, trade_off: TradeOff) -> RejectionRegion:
     region = region_at_least(level, counts.n_in, counts.n_out, trade_off)
     most_fn = region.most_fn.copy()
     upto = slice(0, counts.false_positives + 1)
-    most_fn[upto] = np.maximum(most_fn[upto], counts.false_negatives)  # whatever rounding says
+    most_fn[upto] = np.maximum(most_fn[upto], counts.false_negatives)  # despite rounding
     return RejectionRegion(most_fn, counts.n_in)
 
 
@@ -460,13 +460,13 @@ def smallest(holds: Callable[[float], bool], *, low: float, start: float) -> flo
     """The smallest number above `low` for which a monotone condition holds.
 
     Args:
-        holds: What must hold.
+        holds: The condition.
         low: Where the search begins.
-        start: The first number that is tried; doubled until it holds.
+        start: The first number to try; doubled until the condition holds.
 
     Returns:
-        A number for which it holds, to within a relative 1e-4; a million if it holds for none
-        below.
+        A number for which the condition holds, to within a relative 1e-4; at least a million if it
+        holds for no smaller one.
     """
     high = start
     while not holds(high):
@@ -482,6 +482,7 @@ def smallest(holds: Callable[[float], bool], *, low: float, start: float) -> flo
 
 
 def _statistic(counts: Counts, trade_off: TradeOff, confidence: float) -> float:
+    """The smallest level that allows the Clopper-Pearson limits, not clipped at 0."""
     tail = (1.0 - confidence) / 2.0
     fn_upper = upper_limits(counts.n_in, tail)[counts.false_negatives]
     fp_upper = upper_limits(counts.n_out, tail)[counts.false_positives]
@@ -519,7 +520,7 @@ class Boundary:
         )
 
     def rejected_at_most(self, region: RejectionRegion) -> float:
-        """Largest probability of rejecting: an estimate from below, from the grid and its peak."""
+        """Largest probability of rejecting, estimated from below: the grid, refined at its peak."""
         values = region.probability(scipy.special.ndtr(-self.scores), self.fnr)
         best, scores = int(values.argmax()), self.scores
         largest = float(values[best])
@@ -534,14 +535,14 @@ class Boundary:
 
 
 def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alpha: float) -> bool:
-    """Whether no mechanism with this guarantee is rejected with a probability above α.
+    """Whether every mechanism with this guarantee is rejected with probability α at most.
 
     Rejection becomes rarer as either rate grows, so it is most probable on the lower boundary (x,
-    f(x)) of the region of rates, f not increasing. On a stretch of it, x from a to b, its
-    probability is at most that at (a, f(b)). Stretches where that exceeds α are halved.
+    f(x)) of the region of rates, f not increasing. On a stretch of it, x from a to b, the
+    probability is at most that at (a, f(b)). Stretches where this exceeds α are halved.
 
     Returns:
-        True only if shown for the whole boundary; False also if that takes too many stretches.
+        True only if shown for the whole boundary; False also if it would take too many stretches.
     """
     score = boundary_scores(max(region.n_in, region.n_out))[::-1]  # increasing FPR
     fpr = scipy.special.ndtr(-score)
@@ -557,7 +558,7 @@ def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alp
         if undecided.sum() > _MOST_OPEN:
             return False
         left, right, least_fpr, least_fnr = (
-            of[undecided] for of in (left, right, least_fpr, least_fnr)
+            ends[undecided] for ends in (left, right, least_fpr, least_fnr)
         )
         if np.min(left - right) < _SHORTEST:
             return False

@@ -1,9 +1,9 @@
 """Pinned environments of libraries: made once with pip in a cache folder, never half-built.
 
 An environment is a virtual environment with exactly the releases that its file of pins lists, and
-with the very files if the pins have hashes. A marker, written last, shows that it is complete;
-without one the folder is ignored. pip also lists the releases of a package available for a version
-of Python.
+with exactly those files if the pins have hashes. A marker, written last, shows that it is complete;
+a folder without it is ignored. pip is also asked for the releases of a package that are available
+for a version of Python.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped, one_line
 
 MARKER: Final = "environment.json"
-"""Name of the file that makes an environment complete."""
+"""Name of the file that marks an environment as complete."""
 PINS: Final = "pins.txt"
-"""Name of the file in it that says what was to be installed."""
+"""Name of its file that lists what was to be installed."""
 HASHED: Final = "hashes.txt"
-"""Name of the file in it that has those pins with their hashes, if pip checked them."""
+"""Name of its file that has the pins with their hashes, if pip checked them."""
 _VERSION: Final = r"[0-9][A-Za-z0-9]*(?:[._+!-][A-Za-z0-9]+)*"
 _NAME: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]*(@{_VERSION})?")
 _PIN: Final = re.compile(rf"([A-Za-z0-9][A-Za-z0-9._-]*)==({_VERSION})")
 _HASH: Final = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 _SECONDS: Final = 60.0
-"""How long an interpreter may take to say its version, or what is installed."""
+"""Time limit for an interpreter to print its version, or what is installed."""
 _FOLDER: Final = re.compile(r"(?P<name>.+)-[0-9a-f]{16}")
 _INSTALLED: Final = (
     "import json, platform\n"
@@ -52,9 +52,9 @@ class BuiltEnvironment(NamedTuple):
     """A complete environment.
 
     Attributes:
-        folder: Where it lies.
+        folder: Its folder.
         python_version: Version of its interpreter, such as "3.11.7".
-        packages: What is installed there, by name as `distribution_key` spells it.
+        packages: Installed releases, by the name of the package (`distribution_key`).
     """
 
     folder: Path
@@ -68,28 +68,28 @@ class BuiltEnvironment(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why its interpreter no longer serves, such as another Python in its place; else empty."""
+        """Why its interpreter is no longer usable, such as a changed version; empty if it is."""
         try:
-            done = _finished(self.python, "-I", "-c", _INSTALLED, seconds=_SECONDS)
+            done = _run_captured(self.python, "-I", "-c", _INSTALLED, seconds=_SECONDS)
             done.check_returncode()
-            found = parse_json(done.stdout.decode())["python"]
+            version = parse_json(done.stdout.decode())["python"]
         except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
             return f"{self.python} does not run"
-        return "" if found == self.python_version else f"{self.python} is Python {found} now"
+        return "" if version == self.python_version else f"{self.python} is Python {version} now"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """What an environment is to hold.
+    """The specification of an environment.
 
     Attributes:
         name: Its name, for `dpaudit env create`.
-        pins: A file with one `name==version` a line, the complete `pip freeze` of what was tried;
-            each may have `--hash=sha256:` of the files that it stands for, as pip writes them.
+        pins: A file with one `name==version` per line, the complete `pip freeze` of a tested
+            environment; each pin may have `--hash=sha256:` of its files, as pip writes them.
         pythons: The minor versions of Python that the pins are for, such as "3.11", the preferred
             one first.
-        release: A `name==version` that takes the place of that package's pin; none by default.
-            The pins have no hash of it, so pip then checks no hashes.
+        release: A `name==version` that replaces that package's pin; none by default. The pins have
+            no hash of it, so pip then checks no hashes.
     """
 
     name: str
@@ -101,17 +101,19 @@ class Environment:
         """The same environment with another release of one package.
 
         Raises:
-            RegistryError: If the package is not among the pins, or the version is none.
+            RegistryError: If the package is not among the pins, or the text is not a version.
         """
         if not re.fullmatch(_VERSION, version):
-            raise RegistryError(f"{version!r} is no version of {package}: write one such as 1.0.2")
+            raise RegistryError(
+                f"{version!r} is not a version of {package}: write one such as 1.0.2"
+            )
         other = replace(self, name=f"{self.name}@{version}", release=f"{package}=={version}")
         _ = other.requirements
         return other
 
     @cached_property
     def _pinned(self) -> Mapping[str, tuple[str, ...]]:
-        """By package: its pin and its hashes."""
+        """The pin and hashes of each package."""
         return _read_pins(self.pins)
 
     @cached_property
@@ -119,18 +121,18 @@ class Environment:
         """Its pins, one `name==version` each, without hashes.
 
         Raises:
-            RegistryError: If the file cannot be read, a line is no pin, a hash is none, or only
-                some pins have hashes.
+            RegistryError: If the file cannot be read, a line is not a pin, a hash is malformed, or
+                only some pins have hashes.
         """
         if not _NAME.fullmatch(self.name):
             raise RegistryError(f"{self.name!r} cannot name an environment: use letters and digits")
-        found = {package: pin for package, (pin, *_) in self._pinned.items()}
+        pins = {package: pin for package, (pin, *_) in self._pinned.items()}
         if self.release:
             package = _package(self.release, self.pins)
-            if package not in found:
+            if package not in pins:
                 raise RegistryError(f"{self.pins} pins no {self.release.partition('==')[0]}")
-            found[package] = self.release
-        return tuple(found.values())
+            pins[package] = self.release
+        return tuple(pins.values())
 
     @property
     def hashed(self) -> tuple[str, ...]:
@@ -144,34 +146,35 @@ class Environment:
 
     @property
     def folder(self) -> Path:
-        """Its folder, existing or not: each set of pins has its own folder."""
+        """Its folder, whether or not it exists; each set of pins has its own."""
         text = "\n".join(sorted(self.requirements))
         digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         return environments_folder() / f"{self.name}-{digest}"
 
     @property
     def built(self) -> BuiltEnvironment | None:
-        """The environment if it is complete, else None."""
+        """The complete environment; None if it is not complete."""
         return read_built(self.folder)
 
 
 def environments_folder() -> Path:
     """The folder of all environments: `dpaudit/environments` in the user's cache."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    cache = given if os.path.isabs(given) else os.path.expanduser("~/.cache")
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    cache = configured if os.path.isabs(configured) else os.path.expanduser("~/.cache")
     return Path(cache) / "dpaudit" / "environments"
 
 
 def distribution_key(name: str) -> str:
-    """The name of a distribution as all its spellings have it: `Smart_Noise` is `smart-noise`."""
+    """The normalised name of a distribution: `Smart_Noise` becomes `smart-noise`."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def read_built(folder: Path) -> BuiltEnvironment | None:
-    """The complete environment in a folder; None if there is none, or only half of one."""
+    """The complete environment in a folder; None if it is missing or half-built."""
     try:
         document = parse_json((folder / MARKER).read_text(encoding="utf-8"))
-        packages = {distribution_key(name): str(of) for name, of in document["packages"].items()}
+        releases = document["packages"].items()
+        packages = {distribution_key(name): str(version) for name, version in releases}
         built = BuiltEnvironment(folder, str(document["python"]), packages)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -179,13 +182,13 @@ def read_built(folder: Path) -> BuiltEnvironment | None:
 
 
 def existing_environments() -> dict[Path, str]:
-    """Folders of environments, complete or not, and their names; those of older pins too."""
+    """The names of environments by folder, including half-built ones and those of older pins."""
     try:
         folders = sorted(path for path in environments_folder().iterdir() if path.is_dir())
     except OSError:
         return {}
-    found = {path: _FOLDER.fullmatch(path.name) for path in folders}
-    return {path: match["name"] for path, match in found.items() if match}
+    matches = {path: _FOLDER.fullmatch(path.name) for path in folders}
+    return {path: match["name"] for path, match in matches.items() if match}
 
 
 def create_environment(
@@ -197,16 +200,16 @@ def create_environment(
     """Makes an environment with pip, unless it is complete.
 
     Args:
-        environment: What it is to hold.
-        python: The interpreter to make it with; by default this one, else one that is found.
-        on_step: Called with what is about to be done, which may take minutes.
+        environment: The environment.
+        python: The interpreter to make it with; by default one that `find_interpreter` finds.
+        on_step: Called with a description of each step, which may take minutes.
 
     Returns:
         The complete environment.
 
     Raises:
-        RegistryError: If no interpreter fits, pip fails (says why), or the folder cannot be
-            written.
+        RegistryError: If no interpreter fits, pip fails (the message says why), or the folder
+            cannot be written.
     """
     built = environment.built
     if built is not None:
@@ -224,7 +227,7 @@ def create_environment(
 
 
 def remove_environments(name: str) -> list[Path]:
-    """Deletes the environments of a name, those of older pins and half-built ones too.
+    """Deletes all environments of a name, including half-built ones and those of older pins.
 
     Args:
         name: Name of an environment.
@@ -233,13 +236,15 @@ def remove_environments(name: str) -> list[Path]:
         The folders that were deleted.
 
     Raises:
-        RegistryError: If one cannot be deleted.
+        RegistryError: If a folder cannot be deleted.
     """
     folders = [path for path, other in existing_environments().items() if other == name]
     for folder in folders:
         try:
             with _sole_builder(folder, lambda _: None):
-                (folder / MARKER).unlink(missing_ok=True)  # first: what is half deleted counts not
+                (folder / MARKER).unlink(
+                    missing_ok=True
+                )  # first: half-deleted folders do not count
                 shutil.rmtree(folder)
                 _log_of(folder).unlink(missing_ok=True)
         except OSError as error:
@@ -250,33 +255,39 @@ def remove_environments(name: str) -> list[Path]:
 def _build(
     environment: Environment, folder: Path, python: Path | None, on_step: Callable[[str], None]
 ) -> BuiltEnvironment:
+    """Makes an environment in its folder; deletes the folder if that fails."""
     interpreter = find_interpreter(environment.name, environment.pythons, given=python)
     shutil.rmtree(folder, ignore_errors=True)
-    own = folder / "bin" / "python"
+    python_there = folder / "bin" / "python"
     log = _log_of(folder)
     on_step(f"making {folder} with {interpreter}")
     try:
         with open(log, "wb") as output:
             bare = () if environment.requirements else ("--without-pip",)
             venv = (interpreter, "-I", "-m", "venv", *bare, folder)
-            _run(environment, venv, output.fileno(), log)
-            (folder / PINS).write_text("".join(f"{one}\n" for one in environment.requirements))
+            _run_logged(environment, venv, output.fileno(), log)
+            (folder / PINS).write_text("".join(f"{pin}\n" for pin in environment.requirements))
             if environment.requirements:
                 on_step(f"installing {len(environment.requirements)} packages; pip's words: {log}")
-                pip = (own, "-I", "-m", "pip", "install", "--disable-pip-version-check")
+                pip = (python_there, "-I", "-m", "pip", "install", "--disable-pip-version-check")
                 quiet = ("--no-input", "--no-color", "--progress-bar", "off")
                 if environment.hashed:
-                    (folder / HASHED).write_text("".join(f"{one}\n" for one in environment.hashed))
+                    (folder / HASHED).write_text("".join(f"{pin}\n" for pin in environment.hashed))
                     checked = ("--no-deps", "--require-hashes", "-r", folder / HASHED)
-                    _run(environment, (*pip, *quiet, *checked, *_digests()), output.fileno(), log)
-                # With hashes, this finds conflicts and adds what is no pin: CUDA for PyPI's torch.
-                _run(environment, (*pip, *quiet, "-r", folder / PINS), output.fileno(), log)
-        found = _finished(own, "-I", "-c", _INSTALLED)
-        found.check_returncode()
-        write_whole(folder / MARKER, found.stdout)
+                    _run_logged(
+                        environment, (*pip, *quiet, *checked, *_digests()), output.fileno(), log
+                    )
+                # After hashes, this finds conflicts and adds unpinned packages: CUDA for PyPI's
+                # torch.
+                _run_logged(environment, (*pip, *quiet, "-r", folder / PINS), output.fileno(), log)
+        listing = _run_captured(python_there, "-I", "-c", _INSTALLED)
+        listing.check_returncode()
+        write_whole(folder / MARKER, listing.stdout)
     except subprocess.CalledProcessError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise RegistryError(f"environment {environment.name}: {own} ends with {error}") from None
+        raise RegistryError(
+            f"environment {environment.name}: {python_there} ends with {error}"
+        ) from None
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -286,9 +297,9 @@ def _build(
 
 
 def _digests() -> Iterator[str]:
-    """Options that tell pip the SHA-256 of local builds, such as torch's for CPU, in its folders.
+    """Options that give pip the SHA-256 of local builds in its folders, such as torch's for CPU.
 
-    Of these pip otherwise knows none, and prefers any file of the index whose hash is pinned.
+    Otherwise pip would not know their hashes, and prefer a file of the index whose hash is pinned.
     """
     for folder in os.environ.get("PIP_FIND_LINKS", "").split():
         for wheel in sorted(Path(folder).absolute().glob("*+*.whl")):
@@ -297,11 +308,13 @@ def _digests() -> Iterator[str]:
             yield from ("--find-links", f"{wheel.as_uri()}#sha256={digest}")
 
 
-def _run(environment: Environment, command: Sequence[str | Path], output: int, log: Path) -> None:
+def _run_logged(
+    environment: Environment, command: Sequence[str | Path], output: int, log: Path
+) -> None:
     """Runs one step; what it prints goes to the log.
 
     Raises:
-        RegistryError: If it fails; says why, in one line.
+        RegistryError: If the step fails; the message says why, in one line.
     """
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=clean_environment()
@@ -331,34 +344,36 @@ def _sole_builder(folder: Path, on_step: Callable[[str], None]) -> Iterator[None
 
 
 def _read_pins(path: Path) -> dict[str, tuple[str, ...]]:
-    """By package: its pin and its hashes. Raises a RegistryError, as `requirements` says."""
+    """The pin and hashes of each package; raises a `RegistryError` as `requirements` does."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         reason = io_reason(error) if isinstance(error, OSError) else str(error)
         raise RegistryError(f"the pins {path} cannot be read: {reason}") from None
     text = "\n".join(line.partition("#")[0].strip() for line in lines).replace("\\\n", " ")
-    found = {}
+    pins = {}
     for line in text.split("\n"):
         pin, *hashes = re.split(r"\s+(?=--hash=)", line.strip())
         if pin:
-            found[_package(pin, path)] = (pin, *hashes)
-            for bad in (one for one in hashes if not _HASH.fullmatch(one)):
+            pins[_package(pin, path)] = (pin, *hashes)
+            for bad in (option for option in hashes if not _HASH.fullmatch(option)):
                 raise RegistryError(
-                    f"{path}: {bad!r} of {pin} is no hash: write --hash=sha256: and 64 hex digits"
+                    f"{path}: {bad!r} of {pin} is not a hash: write --hash=sha256: and 64 hex "
+                    "digits"
                 )
-    without = [pin for pin, *hashes in found.values() if not hashes]
-    if 0 < len(without) < len(found):
+    without = [pin for pin, *hashes in pins.values() if not hashes]
+    if 0 < len(without) < len(pins):
         raise RegistryError(
             f"{path}: {without[0]} has no hash and other pins have: give all of them one, or none"
         )
-    return found
+    return pins
 
 
 def _package(pin: str, where: Path) -> str:
+    """The package of a pin, by its normalised name."""
     match = _PIN.fullmatch(pin)
     if match is None:
-        raise RegistryError(f"{where}: {pin!r} is no pin: write name==version")
+        raise RegistryError(f"{where}: {pin!r} is not a pin: write name==version")
     return distribution_key(match[1])
 
 
@@ -375,14 +390,14 @@ _UNREACHABLE: Final = re.compile(
 
 def clean_environment() -> dict[str, str]:
     """The environment without the variables of this interpreter; PIP_ settings stay."""
-    own = ("PYTHON", "VIRTUAL_ENV", "__PYVENV")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    prefixes = ("PYTHON", "VIRTUAL_ENV", "__PYVENV")
+    return {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
 
 
-def _finished(
+def _run_captured(
     *command: str | Path, seconds: float | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """A command that has ended, and what it printed."""
+    """Runs a command to its end, and captures its output."""
     return subprocess.run(
         list(command),
         stdin=subprocess.DEVNULL,
@@ -393,13 +408,13 @@ def _finished(
 
 
 def pip_reason(log: str) -> str:
-    """Why pip failed, from what it printed.
+    """Why pip failed, according to its output.
 
     Args:
-        log: All of it.
+        log: The whole output.
 
     Returns:
-        One line.
+        The reason in one line.
     """
     errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if "ERROR: " in line[:7]]
     other = re.search(r"DO NOT MATCH THE HASHES[^\n]*\n\s+(\S+) from ([^\s#]+)", log)
@@ -424,31 +439,31 @@ def pip_reason(log: str) -> str:
     return clipped(one_line(last), _SHOWN)
 
 
-_ASK: Final = "import sys; print('%d.%d' % sys.version_info[:2]); import venv, ensurepip"
+_PRINT_VERSION: Final = "import sys; print('%d.%d' % sys.version_info[:2]); import venv, ensurepip"
 
 
 def find_interpreter(name: str, versions: Sequence[str], *, given: Path | None = None) -> Path:
-    """An interpreter of one of some versions: this one if it fits, else the first that is found.
+    """Finds an interpreter of one of several versions: this one if it fits, else the first found.
 
-    Looks for `python3.X` on PATH and among those that pyenv installed. An interpreter without
-    `venv` or `ensurepip`, which Debian packs apart, does not fit.
+    Looks for `python3.X` on PATH and among the versions of pyenv. An interpreter without `venv` or
+    `ensurepip`, which Debian packages separately, does not fit.
 
     Args:
-        name: What it is for, in messages.
+        name: Name of the environment, for messages.
         versions: Minor versions, such as "3.11", the preferred one first.
-        given: The one that the caller wants.
+        given: The interpreter that the caller wants.
 
     Returns:
         The interpreter.
 
     Raises:
-        RegistryError: If there is none, or the given one does not fit.
+        RegistryError: If no interpreter is found, or the given one does not fit.
     """
     if given is not None:
-        return _fitting(name, versions, given)
+        return _check_interpreter(name, versions, given)
     incomplete = []
     for path in _candidates(versions):
-        version, complete = _asked(path)
+        version, complete = _version_of(path)
         if version in versions and complete:
             return path
         if version in versions:
@@ -465,10 +480,11 @@ def find_interpreter(name: str, versions: Sequence[str], *, given: Path | None =
     )
 
 
-def _fitting(name: str, versions: Sequence[str], given: Path) -> Path:
-    version, complete = _asked(given)
+def _check_interpreter(name: str, versions: Sequence[str], given: Path) -> Path:
+    """The caller's interpreter, after checking that it fits."""
+    version, complete = _version_of(given)
     if version is None:
-        raise RegistryError(f"{given} is no Python interpreter that runs: give another `python`")
+        raise RegistryError(f"{given} is not a Python interpreter that runs: give another `python`")
     if version not in versions:
         wanted = " or ".join(versions)
         raise RegistryError(
@@ -481,9 +497,10 @@ def _fitting(name: str, versions: Sequence[str], given: Path) -> Path:
 
 
 def _candidates(versions: Sequence[str]) -> Iterator[Path]:
+    """Interpreters that may fit: this one, then those on PATH and of pyenv."""
     if sys.executable and f"{sys.version_info[0]}.{sys.version_info[1]}" in versions:
         yield Path(sys.executable)
-    folders = [Path(one) for one in os.environ.get("PATH", "").split(os.pathsep) if one]
+    folders = [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
     pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")) / "versions"
     for version in versions:
         for folder in (*folders, *sorted(pyenv.glob(f"{version}.*/bin"))):
@@ -492,41 +509,42 @@ def _candidates(versions: Sequence[str]) -> Iterator[Path]:
                 yield path
 
 
-def _asked(path: Path) -> tuple[str | None, bool]:
-    """The minor version of an interpreter, None if it does not run; whether it is complete."""
+def _version_of(path: Path) -> tuple[str | None, bool]:
+    """The minor version of an interpreter, or None if it fails; and whether it is complete."""
     try:
-        done = _finished(path, "-I", "-c", _ASK, seconds=_SECONDS)
+        done = _run_captured(path, "-I", "-c", _PRINT_VERSION, seconds=_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None, False
-    said = done.stdout.decode("utf-8", "replace").split()
-    return (said[0] if said else None), not done.returncode
+    words = done.stdout.decode("utf-8", "replace").split()
+    return (words[0] if words else None), not done.returncode
 
 
 def newest_release(environment: Environment, package: str) -> str:
     """The newest release of a package on the index, for the Python of an environment.
 
     Args:
-        environment: The environment that it is for.
-        package: Its name on the index.
+        environment: The environment.
+        package: Name of the package on the index.
 
     Raises:
-        RegistryError: If no interpreter fits, or pip fails; says why.
+        RegistryError: If no interpreter fits, or pip fails; the message says why.
     """
     interpreter = find_interpreter(environment.name, environment.pythons, given=None)
     with tempfile.TemporaryDirectory(prefix="dpaudit-pip-") as folder:
-        own = Path(folder) / "bin" / "python"
-        _pip_says(package, interpreter, "-I", "-m", "venv", folder)
-        said = _pip_says(package, own, "-I", "-m", "pip", "index", "versions", package)
-    match = re.search(r"^Available versions: (.+)$", said, re.MULTILINE)
+        python_there = Path(folder) / "bin" / "python"
+        _run_pip(package, interpreter, "-I", "-m", "venv", folder)
+        listing = _run_pip(package, python_there, "-I", "-m", "pip", "index", "versions", package)
+    match = re.search(r"^Available versions: (.+)$", listing, re.MULTILINE)
     if match is None:
-        raise RegistryError(f"pip does not say which releases of {package} there are: {said!r}")
+        raise RegistryError(f"pip does not say which releases of {package} there are: {listing!r}")
     return match[1].split(", ")[0]
 
 
-def _pip_says(package: str, *command: str | Path) -> str:
-    done = _finished(*command)
-    said = done.stdout.decode("utf-8", "replace")
+def _run_pip(package: str, *command: str | Path) -> str:
+    """The output of a command of pip about the releases of a package."""
+    done = _run_captured(*command)
+    output = done.stdout.decode("utf-8", "replace")
     if done.returncode:
-        reason = pip_reason(said + done.stderr.decode("utf-8", "replace"))
+        reason = pip_reason(output + done.stderr.decode("utf-8", "replace"))
         raise RegistryError(f"the releases of {package} cannot be listed: {reason}")
-    return said
+    return output

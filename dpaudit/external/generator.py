@@ -38,20 +38,20 @@ from dpaudit.seeds import rng_of
 class WorkerGenerator:
     """A generator in a separate process.
 
-    A process serves one trial after another, so a library is imported once, unless each trial is to
-    have a fresh process. It is ended when an answer is late or wrong, and restarted for the next
-    trial. The training and its sample are one request, so no state of a model remains.
+    A process serves one trial after another, so a library is imported only once, unless each trial
+    is to have a fresh process. It is ended when an answer is late or wrong, and restarted for the
+    next trial. A training and its sample are one request, so no state of a model remains.
 
     Attributes:
-        command: Program and arguments, as one text; split as a shell would, but seen by none. A
-            program followed by FILE.py:NAME runs the reference worker on that.
-        schema: The public schema, handed over with the claim.
-        parameters: Handed to the worker.
+        command: Program and arguments as one text, split as a shell would, but without a shell. A
+            program followed by FILE.py:NAME runs the reference worker on it.
+        schema: The public schema, which the worker is sent.
+        parameters: Parameters for the worker.
         fresh: Whether each trial has a process of its own.
-        memory: Bytes of address space that the process may take; None for no limit.
-        name: What messages call it; `worker:` and the command if empty.
+        memory: Bytes of address space for the process; None for no limit.
+        name: Name in messages; if empty, `worker:` and the command.
         sources: Source files in addition to those that its command names.
-        audited_releases: Releases that a result is about, by what they are releases of.
+        audited_releases: Releases that a result is about, by the name of the software.
 
     Raises:
         RegistryError: If the worker cannot be started, or its hello is wrong.
@@ -71,7 +71,7 @@ class WorkerGenerator:
 
     @cached_property
     def arguments(self) -> tuple[str, ...]:
-        """Program and arguments, paths as they are from any folder."""
+        """Program and arguments, with absolute paths."""
         try:
             words = shlex.split(self.command)
         except ValueError as error:
@@ -93,8 +93,8 @@ class WorkerGenerator:
             with short_session(self.start) as session:
                 return session.hello
         except WorkerError as error:
-            named = self.name or f"{PREFIX}{self.command}"
-            raise RegistryError(f"{named}: {error}") from None
+            name = self.name or f"{PREFIX}{self.command}"
+            raise RegistryError(f"{name}: {error}") from None
 
     @property
     def claim(self) -> PrivacyClaim | None:
@@ -108,7 +108,7 @@ class WorkerGenerator:
 
     @property
     def seedable(self) -> bool:
-        """Whether the worker says that the same seed gives the same bytes."""
+        """Whether the same seed gives the same bytes, according to the worker."""
         return self.hello.seedable
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> WorkerModel:
@@ -117,28 +117,28 @@ class WorkerGenerator:
 
     @property
     def start(self) -> WorkerStart:
-        """How its process is started; one that was started alike serves this generator too."""
+        """How its process is started; a process with an equal start serves this generator too."""
         return WorkerStart(
             self.arguments, self.schema, json.dumps(dict(self.parameters)), self.memory
         )
 
     @property
     def source_files(self) -> tuple[Path, ...]:
-        """Its source files: those that its command names, and further ones."""
+        """Its source files: those that its command names, and `sources`."""
         names = (word.rpartition(":")[0] or word for word in self.arguments[1:])
         named = (Path(name) for name in names if os.path.isfile(name))
         return (*named, *self.sources)
 
     @property
     def imports_here(self) -> bool:
-        """Whether its program is the Python that this process is, with all that is installed."""
-        program, here = (os.path.split(path) for path in (self.arguments[0], sys.executable))
-        return program[0] == here[0] and program[1].startswith("python")
+        """Whether its program is the Python of this process, with the same installed packages."""
+        folder, program = os.path.split(self.arguments[0])
+        return folder == os.path.dirname(sys.executable) and program.startswith("python")
 
 
 @dataclass(frozen=True)
 class WorkerModel:
-    """A training that a worker is still to do.
+    """A training that a worker will do when it is sampled.
 
     Attributes:
         generator: The generator.
@@ -151,18 +151,18 @@ class WorkerModel:
     seed: int | None
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Has the worker train and draw `n` records; one seed is made of both.
+        """Has the worker train and draw `n` records, with one seed derived from both.
 
         Raises:
-            SynthesisError: If the worker says that it failed.
-            WorkerError: If it does not answer as the protocol says; it is ended.
+            SynthesisError: If the worker reports a failure.
+            WorkerError: If it breaks the protocol; it is then ended.
         """
-        one = None
+        joint_seed = None
         if self.seed is not None:
-            one = int(rng_of(self.seed, f"worker/{seed}").integers(2**32))
+            joint_seed = int(rng_of(self.seed, f"worker/{seed}").integers(2**32))
         session = _session(self.generator.start)
         try:
-            table = session.synthesize(self.data, rows=n, seed=one)
+            table = session.synthesize(self.data, rows=n, seed=joint_seed)
         except SynthesisError:
             raise
         except BaseException:
@@ -178,6 +178,7 @@ _current: WorkerSession | None = None
 
 
 def _session(start: WorkerStart) -> WorkerSession:
+    """The current worker if it has this start, else a new one in its place."""
     global _current
     if _current is not None and _current.start != start:
         _end(_current)
@@ -192,6 +193,7 @@ def _session(start: WorkerStart) -> WorkerSession:
 
 
 def _end(session: WorkerSession) -> None:
+    """Ends a worker and removes its folder."""
     global _current
     session.end()
     shutil.rmtree(session.folder, ignore_errors=True)
@@ -206,7 +208,7 @@ def _end_current() -> None:
 
 
 def _absolute(word: str) -> str:
-    """An argument that names a file here, perhaps with :NAME, as a path from any folder."""
+    """Makes an argument that names a file, perhaps with :NAME, an absolute path."""
     path, colon, name = word.rpartition(":")
     for part, rest in ((word, ""), (path, colon + name)):
         if part and os.path.isfile(part):

@@ -1,6 +1,7 @@
 """Libraries that run in an environment of their own, audited by name: `LIBRARY:METHOD`.
 
-What an adapter's class takes is read from its file, because its library is not installed here.
+The parameters of an adapter's class are read from its file, because its library is not installed
+here.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ class Library:
     """A library, its environment, and the adapter through which the reference worker runs it.
 
     Attributes:
-        name: As it is registered.
-        environment: Where it is installed.
+        name: Registered name.
+        environment: Environment in which it is installed.
         adapter: A Python file, run by the environment's interpreter.
-        methods: What can be audited: its name, and the adapter's class for it.
+        methods: The adapter's class for each method that can be audited, by name.
         summary: What the library is, in one line.
-        package: The distribution whose release is audited; that of the library's name if empty.
+        package: The distribution whose release is audited; if empty, the one named like the
+            library.
     """
 
     name: str
@@ -47,16 +49,16 @@ class Library:
 
     @property
     def account(self) -> str:
-        """What it is, and whether it can be audited at once."""
+        """What the library is, and whether it can be audited at once."""
         built = self.environment.built
         ready = "ready" if built else f"run: dpaudit env create {self.environment.name}"
         return f"{self.summary} ({ready})"
 
     def with_release(self, version: str) -> Library:
-        """The library at another release, all else as it is pinned.
+        """The library at another release, with everything else as pinned.
 
         Raises:
-            RegistryError: If the version is none.
+            RegistryError: If the text is not a version.
         """
         return replace(
             self,
@@ -65,18 +67,18 @@ class Library:
         )
 
     def check_method(self, method: str) -> None:
-        """Checks that it has a method.
+        """Refuses an unknown method.
 
         Raises:
-            RegistryError: If it has not; says which there are.
+            RegistryError: If the library lacks the method; the message lists its methods.
         """
         if method not in self.methods:
-            said = (
+            problem = (
                 f"has no method {method!r}" if method else "is a library: name one of its methods"
             )
             raise RegistryError(
-                f"{self.name} {said}{did_you_mean(method, list(self.methods))}; there is "
-                f"{', '.join(f'{self.name}:{one}' for one in self.methods)}"
+                f"{self.name} {problem}{did_you_mean(method, list(self.methods))}; there is "
+                f"{', '.join(f'{self.name}:{name}' for name in self.methods)}"
             )
 
     def generator(
@@ -87,10 +89,10 @@ class Library:
         parameters: Mapping[str, Any],
         memory: int | None = None,
     ) -> WorkerGenerator:
-        """One of its methods as a generator.
+        """One of the methods as a generator.
 
         Args:
-            method: Its name.
+            method: Name of the method.
             schema: The public schema.
             parameters: Parameters of the adapter's class.
             memory: As in `WorkerGenerator`.
@@ -122,12 +124,12 @@ class Library:
 
 
 class AdapterAccount(NamedTuple):
-    """What is said of an adapter's class.
+    """The description of an adapter's class.
 
     Attributes:
         summary: Its docstring; empty if it has none.
-        parameters: Its constructor's parameters with their defaults as they are written; None where
-            there is none. Those that dpaudit hands over itself are left out.
+        parameters: Its constructor's parameters with their defaults as written, or None without a
+            default. Parameters that dpaudit itself supplies are left out.
     """
 
     summary: str
@@ -135,14 +137,14 @@ class AdapterAccount(NamedTuple):
 
 
 def adapter_account(adapter: Path, name: str) -> AdapterAccount:
-    """Reads a class of an adapter; runs nothing.
+    """Reads a class of an adapter without running it.
 
     Args:
         adapter: The file.
         name: The class.
 
     Returns:
-        What it says of itself.
+        Its description.
 
     Raises:
         RegistryError: If the file cannot be read, or has no such class.
@@ -156,27 +158,33 @@ def adapter_account(adapter: Path, name: str) -> AdapterAccount:
     if name not in classes:
         raise RegistryError(f"the adapter {adapter} has no class {name}")
     parameters = _parameters(name, classes)
-    for own in ("self", "schema"):
-        parameters.pop(own, None)
+    for supplied in ("self", "schema"):
+        parameters.pop(supplied, None)
     return AdapterAccount(ast.get_docstring(classes[name]) or "", parameters)
 
 
 def _parameters(name: str, classes: Mapping[str, ast.ClassDef]) -> dict[str, str | None]:
-    """Parameters of a class, and of its base where its constructor hands others on."""
-    if name not in classes:  # it is another module's
+    """Parameters of a class, and of its base if its constructor passes others on."""
+    if name not in classes:  # it is defined in another module
         return {}
     bases = [base.id for base in classes[name].bases if isinstance(base, ast.Name)]
     others = {other: node for other, node in classes.items() if other != name}
     inherited = _parameters(bases[0], others) if bases else {}
     for node in classes[name].body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            own = _arguments(node.args)
-            return {**own, **inherited, **own} if node.args.kwarg else own
+            defined = _arguments(node.args)
+            return {**defined, **inherited, **defined} if node.args.kwarg else defined
     return inherited
 
 
-def _arguments(given: ast.arguments) -> dict[str, str | None]:
-    placed = [*given.posonlyargs, *given.args]
-    defaults = [*[None] * (len(placed) - len(given.defaults)), *given.defaults]
-    pairs = zip((*placed, *given.kwonlyargs), (*defaults, *given.kw_defaults), strict=True)
-    return {of.arg: None if default is None else ast.unparse(default) for of, default in pairs}
+def _arguments(signature: ast.arguments) -> dict[str, str | None]:
+    """The arguments of a function, each with its default as written, or None."""
+    positional = [*signature.posonlyargs, *signature.args]
+    defaults = [*[None] * (len(positional) - len(signature.defaults)), *signature.defaults]
+    pairs = zip(
+        (*positional, *signature.kwonlyargs), (*defaults, *signature.kw_defaults), strict=True
+    )
+    return {
+        argument.arg: None if default is None else ast.unparse(default)
+        for argument, default in pairs
+    }

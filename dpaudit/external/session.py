@@ -1,8 +1,8 @@
 """A worker: its messages in `dpaudit-worker/1`, its process, and a session of requests to it.
 
-One JSON object per line. dpaudit asks `hello` once and then `synthesize` for each shadow model; a
-worker answers each in turn. docs/worker-protocol.md is the page for authors of workers. The process
-is started without a shell and ended with its children. Tables go to it and come back from it as
+Messages are JSON objects, one per line. dpaudit asks `hello` once and then `synthesize` for each
+shadow model; a worker answers each in turn. docs/worker-protocol.md is the page for authors of
+workers. The process is started without a shell and ended with its children. Tables are exchanged as
 CSV or Arrow files.
 """
 
@@ -37,38 +37,38 @@ from dpaudit.model.schema import Schema
 
 PREFIX: Final = "worker:"
 FRESH_PREFIX: Final = "fresh-worker:"
-"""What names of generators begin with that are commands of workers."""
+"""Prefixes of generator names that are commands of workers."""
 PROTOCOL: Final = "dpaudit-worker/1"
 CSV: Final = "csv"
 ARROW: Final = "arrow"
 FORMATS: Final = (CSV, ARROW)
 COMPOSITION: Final = "composition"
-"""The proof of a claim that charges every noisy answer."""
+"""The proof of a claim that charges for every noisy answer."""
 FILE: Final = "dpaudit: the file as it was written"
-"""The attribute of a table that was read from a file: its bytes."""
+"""Attribute of a table that was read from a file, with the bytes of the file."""
 MOST_LINE: Final = 2**20
-"""Bytes of an answer, at most."""
+"""Most bytes of an answer."""
 _SHOWN: Final = 200
 """Characters of a foreign text in a message."""
 KEPT_ERRORS: Final = 2**16
-"""Bytes of standard error that are kept, the last ones."""
+"""Last bytes of standard error that are kept."""
 _SHOWN_ERRORS: Final = 300
 """Characters of standard error in a message."""
 _CHUNK: Final = 2**16
 _POLL_SECONDS: Final = 0.05
 _END_SECONDS: Final = 2.0
-_LOOK_SECONDS: Final = 0.5
+_CHECK_SECONDS: Final = 0.5
 PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
 """Environment variables passed to a worker, in addition to those that mark and limit workers."""
 TAMED: Final = ("OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "PYTHONHASHSEED", "DPAUDIT_POOL_")
-"""Beginnings of further variables: threads, hashing, and the mark by which the pool ends it."""
+"""Prefixes of further variables passed on: threads, hashing, and the pool's marker."""
 AnyTables = TypeVar("AnyTables", pd.DataFrame, dict[str, pd.DataFrame])
 """A table, or several by name."""
 FOLDER_PREFIX: Final = "dpaudit-worker-"
 HELLO_SECONDS: Final = 300.0
-"""How long a worker may take to start: it may import a large library."""
+"""Time limit for a worker to start: it may import a large library."""
 MOST_BYTES: Final = 2**31
-"""Of a file that a worker writes."""
+"""Most bytes of a file that a worker writes."""
 
 
 class WorkerError(TrialError):
@@ -76,10 +76,10 @@ class WorkerError(TrialError):
 
 
 class SynthesisError(TrialError):
-    """A worker answered that it could not synthesize; it goes on.
+    """A worker answered that it could not synthesize, and is ready for the next request.
 
     Args:
-        answer: What it answered.
+        answer: The answer.
     """
 
     def __init__(self, answer: Mapping[str, Any]) -> None:
@@ -94,11 +94,11 @@ class Hello(NamedTuple):
     """A worker's description of itself.
 
     Attributes:
-        name: What it calls its generator.
-        claim: What the generator promises; None if nothing.
+        name: The worker's name for its generator.
+        claim: The generator's claim; None without one.
         seedable: Whether the same seed gives the same bytes.
-        formats: Formats of tables that it reads and writes, CSV among them.
-        proof: How the claim is proved: "composition"; None if it does not say.
+        formats: Formats of tables that it reads and writes, including CSV.
+        proof: How the claim is proved: "composition"; None if unknown.
     """
 
     name: str
@@ -109,7 +109,7 @@ class Hello(NamedTuple):
 
 
 def line_of(message: Mapping[str, Any]) -> bytes:
-    """A message as it is sent."""
+    """A message as a line to send."""
     return json.dumps(message, allow_nan=False).encode() + b"\n"
 
 
@@ -117,7 +117,7 @@ def answer_of(line: bytes) -> dict[str, Any]:
     """A line from a worker as a message.
 
     Raises:
-        WorkerError: If it is no JSON object.
+        WorkerError: If the line is not a JSON object.
     """
     try:
         answer = parse_json(line.decode("utf-8"))
@@ -133,10 +133,10 @@ def answer_of(line: bytes) -> dict[str, Any]:
 
 
 def hello_of(answer: Mapping[str, Any]) -> Hello:
-    """Reads what a worker says of itself.
+    """Reads a worker's description of itself.
 
     Raises:
-        WorkerError: If it is not as the protocol says; says what is wrong.
+        WorkerError: If it breaks the protocol; the message says how.
     """
     if "error" in answer:
         raise WorkerError(f"the worker does not start: {SynthesisError(answer)}")
@@ -152,9 +152,9 @@ def hello_of(answer: Mapping[str, Any]) -> Hello:
     proof = answer.get("proof")
     if proof not in (None, COMPOSITION):
         raise WorkerError(f"the worker's hello must have {COMPOSITION!r} as `proof`, or none")
-    known = tuple(one for one in FORMATS if one in formats)
+    known = tuple(form for form in FORMATS if form in formats)
     return Hello(
-        one_line(name), _claim(answer.get("claim"), one_line(name)), seedable, known, proof
+        one_line(name), _read_claim(answer.get("claim"), one_line(name)), seedable, known, proof
     )
 
 
@@ -162,8 +162,8 @@ def check_answer(answer: Mapping[str, Any], request: int) -> None:
     """Checks the answer to a request to synthesize.
 
     Raises:
-        SynthesisError: If the worker says that it failed.
-        WorkerError: If it answers another request, or neither that it is done nor that it failed.
+        SynthesisError: If the worker reports a failure.
+        WorkerError: If it answers another request, or reports neither success nor failure.
     """
     if answer.get("id") != request:
         shown = clipped(repr(answer.get("id")), _SHOWN)
@@ -174,13 +174,14 @@ def check_answer(answer: Mapping[str, Any], request: int) -> None:
         raise WorkerError('the worker answered neither "done": true nor an "error"')
 
 
-_OF_CLAIMS: Final = frozenset(("epsilon", "delta", "neighbours", "unit"))
+_CLAIM_KEYS: Final = frozenset(("epsilon", "delta", "neighbours", "unit"))
 
 
-def _claim(stated: object, name: str) -> PrivacyClaim | None:
+def _read_claim(stated: object, name: str) -> PrivacyClaim | None:
+    """Reads the claim in a hello; raises a `WorkerError` if it is malformed."""
     if stated is None:
         return None
-    if not isinstance(stated, dict) or not set(stated) <= _OF_CLAIMS:
+    if not isinstance(stated, dict) or not set(stated) <= _CLAIM_KEYS:
         raise WorkerError(
             "the worker's claim must have `epsilon`, `delta`, `neighbours` and `unit` alone"
         )
@@ -213,13 +214,13 @@ class WorkerProcess:
         memory: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Starts it.
+        """Starts the process.
 
         Args:
-            command: Program and arguments; no shell sees them.
+            command: Program and arguments; no shell is used.
             folder: Its working folder.
-            memory: Bytes of address space that it may take (Linux); None for no limit.
-            environment: Further variables of its environment.
+            memory: Bytes of address space for the process (Linux); None for no limit.
+            environment: Further environment variables.
 
         Raises:
             WorkerError: If the system cannot start it.
@@ -232,7 +233,7 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                env={**_passed_on(), **(environment or {})},
+                env={**_worker_environment(), **(environment or {})},
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -259,52 +260,52 @@ class WorkerProcess:
 
         Args:
             message: The message.
-            seconds: How long to wait; None for ever (the trial has a limit of its own).
+            seconds: How long to wait; None for no limit (the trial has its own).
 
         Returns:
             The answer.
 
         Raises:
-            WorkerError: If the worker ends, is late, says too much or anything but an object, or
-                had said something before it was asked.
+            WorkerError: If the worker ends, is late, answers too much or anything but an object, or
+                has sent a line without being asked.
         """
         with suppress(queue.Empty):
             if self._lines.get_nowait() is None:  # it has ended
-                raise self._ended()
+                raise self._end_error()
             raise WorkerError(
                 "the worker said something before it was asked: one answer for each request, and "
                 "everything else to standard error"
             )
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended: what is read says so
+        with suppress(BrokenPipeError):  # it has ended, as reading will show
             self._process.stdin.write(line_of(message))
             self._process.stdin.flush()
         line = self._next_line(seconds)
         if isinstance(line, WorkerError):
             raise line
         if line is None:
-            raise self._ended()
+            raise self._end_error()
         return answer_of(line)
 
     def _next_line(self, seconds: float | None) -> bytes | WorkerError | None:
-        """What it says next; None if it has ended, even if what it started holds its output open.
+        """The next line; None if the process has ended, even if a child keeps its output open.
 
         Raises:
-            WorkerError: If it is late.
+            WorkerError: If the line is late.
         """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         while True:
-            ended = self._process.poll() is not None  # asked first: it may say more, then end
-            left = deadline - time.monotonic()
+            ended = self._process.poll() is not None  # asked first: it may write more, then end
+            remaining = deadline - time.monotonic()
             with suppress(queue.Empty):
-                return self._lines.get(timeout=max(0.0, min(left, _LOOK_SECONDS)))
+                return self._lines.get(timeout=max(0.0, min(remaining, _CHECK_SECONDS)))
             if ended:
                 return None
-            if left <= 0:
+            if remaining <= 0:
                 raise WorkerError(f"the worker did not answer within {seconds:g} s")
 
     def end(self) -> None:
-        """Ends it, and whatever it started in its session; nothing happens the second time."""
+        """Ends the process and all that it started in its session; a second call does nothing."""
         with suppress(OSError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
@@ -313,10 +314,10 @@ class WorkerProcess:
         with suppress(OSError, ValueError):
             self._process.stdin.close()
         for reader in self._readers:
-            reader.join(_LOOK_SECONDS)  # longer if what it started, in another session, holds it
+            reader.join(_CHECK_SECONDS)  # a child in another session may still hold the stream
 
     def ends_with_its_input(self, *, seconds: float) -> bool:
-        """Closes its standard input; whether it then ends by itself within that time."""
+        """Closes its standard input; returns whether it then ends by itself in time."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
@@ -325,7 +326,8 @@ class WorkerProcess:
             return True
         return False
 
-    def _ended(self) -> WorkerError:
+    def _end_error(self) -> WorkerError:
+        """The error about a process that has ended or closed its output."""
         deadline = time.monotonic() + _END_SECONDS
         while self._process.poll() is None and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
@@ -337,31 +339,34 @@ class WorkerProcess:
         else:
             how = f"ended with exit code {code}"
         time.sleep(_POLL_SECONDS)  # for the rest of its standard error
-        said = one_line(bytes(self._errors).decode("utf-8", "replace")).strip()[-_SHOWN_ERRORS:]
-        return WorkerError(f"the worker {how}", said)
+        last_words = one_line(bytes(self._errors).decode("utf-8", "replace")).strip()[
+            -_SHOWN_ERRORS:
+        ]
+        return WorkerError(f"the worker {how}", last_words)
 
     def _read_lines(self, stream: IO[bytes]) -> None:
-        """Hands on each line; a line that is too long ends the reading."""
+        """Queues each line; a line that is too long ends the reading."""
         try:
             with stream:
                 while line := stream.readline(MOST_LINE + 1):
                     if len(line) > MOST_LINE:
-                        said = f"the worker's answer is over {MOST_LINE} bytes"
-                        self._lines.put(WorkerError(said))
+                        problem = f"the worker's answer is over {MOST_LINE} bytes"
+                        self._lines.put(WorkerError(problem))
                         break
                     self._lines.put(line)
         finally:
             self._lines.put(None)
 
     def _read_errors(self, stream: IO[bytes]) -> None:
+        """Keeps the last bytes of standard error."""
         with stream:
             while chunk := os.read(stream.fileno(), _CHUNK):
                 self._errors += chunk
                 del self._errors[:-KEPT_ERRORS]
 
 
-def _passed_on() -> dict[str, str]:
-    """The environment of a worker, without anything of dpaudit's interpreter."""
+def _worker_environment() -> dict[str, str]:
+    """The environment of a worker, without variables of dpaudit's interpreter."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -372,7 +377,7 @@ def _passed_on() -> dict[str, str]:
 def _limit_memory(process: int, size: int) -> None:
     import resource
 
-    with suppress(OSError, ValueError):  # it has ended already, or may not be limited
+    with suppress(OSError, ValueError):  # it has ended, or limits are not allowed
         resource.prlimit(process, resource.RLIMIT_AS, (size, size))
 
 
@@ -381,9 +386,9 @@ class WorkerStart(NamedTuple):
 
     Attributes:
         arguments: Program and arguments.
-        schema: The public schema, which it is sent.
-        parameters: Its parameters, as JSON text.
-        memory: Bytes of address space that it may take; None for no limit.
+        schema: The public schema, which the worker is sent.
+        parameters: Parameters for the worker, as JSON text.
+        memory: Bytes of address space for the process; None for no limit.
     """
 
     arguments: tuple[str, ...]
@@ -398,7 +403,7 @@ class WorkerSession(WorkerProcess):
     Attributes:
         start: How it was started.
         folder: Its working folder, where tables are exchanged.
-        hello: What it says of itself.
+        hello: Its description of itself.
     """
 
     def __init__(
@@ -408,12 +413,12 @@ class WorkerSession(WorkerProcess):
         folder: Path,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Starts it and asks for its hello.
+        """Starts the worker and asks for its hello.
 
         Args:
-            start: How it is started.
+            start: How to start it.
             folder: An empty folder.
-            environment: Further variables of its environment.
+            environment: Further environment variables.
 
         Raises:
             WorkerError: If it cannot be started, or its hello is wrong.
@@ -434,74 +439,74 @@ class WorkerSession(WorkerProcess):
         except BaseException:
             self.end()
             raise
-        both = ARROW in self.hello.formats and find_spec("pyarrow") is not None
-        self._form = ARROW if both else CSV
+        can_use_arrow = ARROW in self.hello.formats and find_spec("pyarrow") is not None
+        self._form = ARROW if can_use_arrow else CSV
 
     def synthesize(self, data: AnyTables, *, rows: int, seed: int | None) -> AnyTables:
-        """Has it train on a table, or on several by name, and draw records.
+        """Has the worker train on a table, or on linked tables, and draw records.
 
         Args:
-            data: The table, canonical, or the tables.
-            rows: Records to draw; of several tables those of the root.
-            seed: In [0, 2**32); None for the entropy of the system.
+            data: The table, canonical, or the tables by name.
+            rows: Records to draw; of linked tables, rows of the root.
+            seed: Seed in [0, 2**32); None for the system's entropy.
 
         Returns:
-            The table that it wrote, or the tables.
+            The synthetic table, or tables.
 
         Raises:
-            SynthesisError: If it says that it failed.
-            WorkerError: If it does not answer as the protocol says, or ends.
+            SynthesisError: If the worker reports a failure.
+            WorkerError: If it breaks the protocol, or ends.
         """
-        made = self.exchange(data, self.request(rows=rows, seed=seed))
-        assert made is not None
-        return made
+        synthetic = self.exchange(data, self.request(rows=rows, seed=seed))
+        assert synthetic is not None
+        return synthetic
 
     def exchange(
         self, data: AnyTables, request: dict[str, Any], *, wants_rows: bool = True
     ) -> AnyTables | None:
-        """Sends tables with a request, and reads those that come back.
+        """Sends tables with a request, and reads the synthetic ones.
 
         Args:
             data: The table, canonical, or the tables by name.
-            request: As `request` makes it.
-            wants_rows: Whether the worker writes the rows; only the reference worker can do
-                without.
+            request: A request made by `request`.
+            wants_rows: Whether the worker writes the rows; only the reference worker can leave
+                them out.
 
         Returns:
-            The table that it wrote, or the tables; None if it was to write none.
+            The synthetic table, or tables; None if `wants_rows` is false.
 
         Raises:
             SynthesisError: As `synthesize`.
             WorkerError: As `synthesize`.
         """
         tables: Mapping[str, pd.DataFrame] = data if isinstance(data, dict) else {"": data}
-        given: dict[str, Path] = self._paths(request["data"])
+        inputs: dict[str, Path] = self._paths(request["data"])
         output: dict[str, Path] = self._paths(request["output"])
         text = self.start.schema.text_columns_of
         try:
             for name, table in tables.items():
-                write_table(table, given[name], form=self._form)
+                write_table(table, inputs[name], form=self._form)
             if not wants_rows:
                 request = {**request, "output": None}
             check_answer(self.ask(request), request["id"])
             if not wants_rows:
                 return None
-            made = {
+            synthetic = {
                 name: read_table(path, text[name], form=self._form) for name, path in output.items()
             }
-            return made if isinstance(data, dict) else made[""]
+            return synthetic if isinstance(data, dict) else synthetic[""]
         finally:
-            for path in (*given.values(), *output.values()):
-                with suppress(OSError):  # a folder of that name goes with the rest
+            for path in (*inputs.values(), *output.values()):
+                with suppress(OSError):  # a folder of that name is removed with the working folder
                     path.unlink()
 
     def _paths(self, named: str | dict[str, str]) -> dict[str, Path]:
-        """Where the files of a request are, by table."""
+        """The paths of the files of a request, by table."""
         files = named if isinstance(named, dict) else {"": named}
         return {name: self.folder / file for name, file in files.items()}
 
     def request(self, *, rows: int, seed: int | None) -> dict[str, Any]:
-        """The next request to synthesize, with names of files that are not there yet."""
+        """The next request to synthesize, with names of new files."""
         self._requests += 1
 
         def files(stem: str) -> str | dict[str, str]:
@@ -524,7 +529,7 @@ class WorkerSession(WorkerProcess):
 
 @contextmanager
 def short_session(start: WorkerStart) -> Iterator[WorkerSession]:
-    """A worker in a folder of its own; both are gone in the end.
+    """A worker in a folder of its own, both of which are removed on leaving.
 
     Raises:
         WorkerError: As `WorkerSession`.
@@ -540,16 +545,16 @@ def short_session(start: WorkerStart) -> Iterator[WorkerSession]:
 def write_table(table: pd.DataFrame, path: Path, *, form: str) -> None:
     """Writes a table for a worker.
 
-    CSV is comma-separated UTF-8 with a header; numbers are as short as they can be read back
-    exactly, missing values empty.
+    CSV is comma-separated UTF-8 with a header. Numbers have as few digits as reading them back
+    exactly needs; missing values are empty.
 
     Args:
         table: The table, canonical.
-        path: Where to.
+        path: The file.
         form: "csv" or "arrow".
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the file cannot be written.
     """
     if form == ARROW:
         table.to_feather(path)
@@ -558,30 +563,30 @@ def write_table(table: pd.DataFrame, path: Path, *, form: str) -> None:
 
 
 def read_table(path: Path, text_columns: Sequence[str], *, form: str) -> pd.DataFrame:
-    """Reads what a worker wrote; whether it fits the schema is for the game to say.
+    """Reads a table that a worker wrote; the game checks whether it fits the schema.
 
     Args:
-        path: The file that the worker was to write.
-        text_columns: Columns that are text, whatever it looks like.
+        path: The file that the worker was asked to write.
+        text_columns: Columns to read as text, even if they look like numbers.
         form: "csv" or "arrow".
 
     Returns:
         The table as written.
 
     Raises:
-        WorkerError: If there is no file, it is no plain file of its own, it is too large, or it is
-            no such table.
+        WorkerError: If the file is missing, not a plain file of its own, too large, or not such a
+            table.
     """
-    content = _content(path)
+    content = _read_plain_file(path)
     try:
-        return _arrow(content) if form == ARROW else _csv(content, text_columns)
+        return _read_arrow(content) if form == ARROW else _read_csv(content, text_columns)
     except Exception as error:
         what = "an Arrow file" if form == ARROW else "a CSV table"
         raise WorkerError(f"the worker's output is not {what}: {error_line(error)}") from error
 
 
-def _content(path: Path) -> bytes:
-    """The bytes of a plain file without other names: no link, no device, nothing that blocks."""
+def _read_plain_file(path: Path) -> bytes:
+    """The bytes of a plain file without other names; refuses links, devices and what may block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -589,23 +594,23 @@ def _content(path: Path) -> bytes:
     except OSError as error:
         raise WorkerError(f"the worker's output cannot be read: {error.strerror}") from None
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-            raise WorkerError("the worker's output is no plain file of its own")
-        if found.st_size > MOST_BYTES:
-            raise WorkerError(f"the worker's output has {found.st_size} bytes, over {MOST_BYTES}")
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+            raise WorkerError("the worker's output is not a plain file of its own")
+        if status.st_size > MOST_BYTES:
+            raise WorkerError(f"the worker's output has {status.st_size} bytes, over {MOST_BYTES}")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
         os.close(descriptor)
 
 
-def _arrow(content: bytes) -> pd.DataFrame:
+def _read_arrow(content: bytes) -> pd.DataFrame:
     table: pd.DataFrame = pd.read_feather(io.BytesIO(content))
     return table
 
 
-def _csv(content: bytes, text_columns: Sequence[str]) -> pd.DataFrame:
+def _read_csv(content: bytes, text_columns: Sequence[str]) -> pd.DataFrame:
     text = dict.fromkeys(text_columns, "object")
     options: dict[str, Any] = {"encoding": "utf-8", "keep_default_na": False, "na_values": [""]}
     with warnings.catch_warnings():

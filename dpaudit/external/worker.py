@@ -2,13 +2,12 @@
 
     python worker.py FILE.py:NAME
 
-NAME is a class (built with the parameters that it is sent, and with the schema's document if it has
-a parameter `schema`), an instance, or a function f(data, n_rows, seed). A class or an instance has
-`fit(data, *, seed)`, which returns a model or itself, and that has `sample(n, *, seed)`. Tables are
-pandas DataFrames where pandas can be imported, else lists of dicts; several are a dict by name.
-`claim`, if there is one, is a dict or an object with epsilon and delta; `proof` may say how it is
-proved: "composition". This file needs Python 3.7
-and its standard library alone: it may be copied.
+NAME is a class (built with the parameters that are sent, and with the schema's document if it has a
+parameter `schema`), an instance, or a function f(data, n_rows, seed). A class or instance has
+`fit(data, *, seed)`, which returns a model or itself; the model has `sample(n, *, seed)`. Tables
+are pandas DataFrames if pandas can be imported, else lists of dicts; linked tables are a dict by
+name. `claim`, if there is one, is a dict or an object with epsilon and delta; `proof` may name its
+proof: "composition". This file needs only Python 3.7 and its standard library, so it may be copied.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def main() -> None:
 
 
 class _WrongReleaseError(Exception):
-    """What a generator returned cannot be a synthetic table; the text quotes no values."""
+    """A generator returned something that is not a synthetic table; the text quotes no values."""
 
 
 class _Worker:
@@ -63,17 +62,18 @@ class _Worker:
                 return {"id": request["id"], "done": True}
             raise ValueError(f"unknown op {request['op']!r}")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - every request has an answer
-            known = isinstance(error, _WrongReleaseError)
-            named = str(error) if known else type(error).__name__
-            said = {"error": named, "message": str(error), "at": _place(error)}
-            said["traceback"] = traceback.format_exc()[-MOST_TRACEBACK:]
+            is_shareable = isinstance(error, _WrongReleaseError)
+            name = str(error) if is_shareable else type(error).__name__
+            answer = {"error": name, "message": str(error), "at": _place(error)}
+            answer["traceback"] = traceback.format_exc()[-MOST_TRACEBACK:]
             if isinstance(request, dict) and "id" in request:
-                said["id"] = request["id"]
-            return said
+                answer["id"] = request["id"]
+            return answer
 
     def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Builds the generator, and describes it."""
         self.schema = request["schema"]
-        self.generator = _built(self.place, request)
+        self.generator = _build(self.place, request)
         claim = getattr(self.generator, "claim", None)
         if claim is not None and not isinstance(claim, dict):
             unit = getattr(claim, "unit", None)
@@ -88,6 +88,7 @@ class _Worker:
         }
 
     def _synthesize(self, request: dict[str, Any]) -> None:
+        """Trains on the tables of a request, and writes the synthetic ones."""
         files, outputs, form = request["data"], request["output"], request["format"]
         if isinstance(files, dict):
             schemas = self.schema["tables"]
@@ -96,7 +97,7 @@ class _Worker:
             data = _read(files, form, self.schema["columns"])
         rows, seed = request["rows"], request["seed"]
         model, observer = None, None
-        if "dpaudit_listening" in sys.modules:  # a replay: what the fit releases is compared
+        if "dpaudit_listening" in sys.modules:  # a replay compares what the fit releases
             observer = importlib.import_module("dpaudit_listening.observe")
         if hasattr(self.generator, "fit"):
             model = self.generator.fit(data, seed=seed)
@@ -109,9 +110,9 @@ class _Worker:
         several = self.schema.get("tables")
         if several and not (isinstance(table, dict) and set(table) == set(several)):
             raise _WrongReleaseError("sample gave no dict of the tables " + ", ".join(several))
-        for one in table.values() if several else [table]:
-            if not (hasattr(one, "to_csv") or isinstance(one, list)):
-                kind = type(one).__name__
+        for part in table.values() if several else [table]:
+            if not (hasattr(part, "to_csv") or isinstance(part, list)):
+                kind = type(part).__name__
                 raise _WrongReleaseError(f"sample gave {kind}, not a pandas DataFrame")
         if observer is not None:
             observer.observe(model, table)
@@ -123,39 +124,40 @@ class _Worker:
             _write(table[name], output, form)
 
 
-def _built(place: str, request: dict[str, Any]) -> Any:
+def _build(place: str, request: dict[str, Any]) -> Any:
+    """Runs the file of FILE.py:NAME, and builds the generator."""
     path, _, name = place.rpartition(":")
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     scope = {"__name__": os.path.splitext(os.path.basename(path))[0], "__file__": path}
     with open(path, encoding="utf-8") as file:
         exec(compile(file.read(), path, "exec"), scope)
-    value, given = scope[name], dict(request["parameters"])
+    value, parameters = scope[name], dict(request["parameters"])
     if inspect.isclass(value):
-        known = inspect.signature(value).parameters
-        if "schema" in known:
-            given.setdefault("schema", request["schema"])
-        if not any(one.kind is one.VAR_KEYWORD for one in known.values()):
-            for key in sorted(set(given) - set(known)):
-                takes = ", ".join(one for one in known if one != "schema") or "none"
+        accepted = inspect.signature(value).parameters
+        if "schema" in accepted:
+            parameters.setdefault("schema", request["schema"])
+        if not any(item.kind is item.VAR_KEYWORD for item in accepted.values()):
+            for key in sorted(set(parameters) - set(accepted)):
+                takes = ", ".join(other for other in accepted if other != "schema") or "none"
                 raise TypeError(f"{name} has no parameter {key!r}; it takes: {takes}")
-        return value(**given)
-    if given:
-        raise TypeError(f"{name} is no class: it takes no parameters")
+        return value(**parameters)
+    if parameters:
+        raise TypeError(f"{name} is not a class: it takes no parameters")
     return value
 
 
 def _place(error: BaseException) -> str:
-    """The innermost line of no installed package and not of this file: "gan.py:41 in fit"."""
-    found = ""
-    tied = error.__traceback__
-    while tied is not None:
-        code = tied.tb_frame.f_code
-        own = code.co_filename.startswith((__file__, STDLIB, REPLAY, "<frozen "))
-        if not own and "-packages" not in code.co_filename:
+    """The innermost line outside this file and installed packages, as "gan.py:41 in fit"."""
+    place = ""
+    entry = error.__traceback__
+    while entry is not None:
+        code = entry.tb_frame.f_code
+        is_ours = code.co_filename.startswith((__file__, STDLIB, REPLAY, "<frozen "))
+        if not is_ours and "-packages" not in code.co_filename:
             file = os.path.basename(code.co_filename)
-            found = f"{file}:{tied.tb_lineno} in {code.co_name}"
-        tied = tied.tb_next
-    return found
+            place = f"{file}:{entry.tb_lineno} in {code.co_name}"
+        entry = entry.tb_next
+    return place
 
 
 def _has(module: str) -> bool:
@@ -167,36 +169,37 @@ def _has(module: str) -> bool:
 
 
 def _read(path: str, form: str, columns: list[dict[str, Any]]) -> Any:
+    """Reads a table from a file."""
     if form == "arrow":
         import pandas
 
         return pandas.read_feather(path)
     with open(path, newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
-    kinds = {column["name"]: column for column in columns}
-    cells = zip(*rows) if rows else [()] * len(header)
-    read = {
-        name: _values(own, kinds[name]) if name in kinds else _names(own)  # units and keys
-        for name, own in zip(header, cells)
+    described = {column["name"]: column for column in columns}
+    columns_of_cells = zip(*rows) if rows else [()] * len(header)
+    table = {
+        name: _values(cells, described[name]) if name in described else _names(cells)
+        for name, cells in zip(header, columns_of_cells)
     }
     if not _has("pandas"):
-        return [dict(zip(header, row)) for row in zip(*read.values())]
+        return [dict(zip(header, row)) for row in zip(*table.values())]
     import pandas
 
-    return pandas.DataFrame(read)
+    return pandas.DataFrame(table)
 
 
 def _values(cells: Any, column: dict[str, Any]) -> list[Any]:
     """The cells of a column in the schema's types; None for a missing one."""
-    known = {str(value): value for value in column.get("categories") or []}
-    if not known:
+    value_of = {str(value): value for value in column.get("categories") or []}
+    if not value_of:
         whole = column["kind"] == "integer"
-        known = {cell: _number(cell, whole) for cell in set(cells)}
-    return [known.get(cell, cell or None) for cell in cells]
+        value_of = {cell: _number(cell, whole) for cell in set(cells)}
+    return [value_of.get(cell, cell or None) for cell in cells]
 
 
 def _names(cells: Any) -> list[Any]:
-    """The names of units: whole numbers if all are, else text."""
+    """Names of units, or keys, as whole numbers if all are, else as text."""
     whole = all(cell.lstrip("-").isdigit() for cell in cells)
     return [int(cell) for cell in cells] if whole else list(cells)
 
@@ -208,6 +211,7 @@ def _number(cell: str, whole: bool) -> Any:
 
 
 def _write(table: Any, path: str, form: str) -> None:
+    """Writes a table to a file."""
     if form == "arrow":
         table.reset_index(drop=True).to_feather(path)
     elif hasattr(table, "to_csv"):

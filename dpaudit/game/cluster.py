@@ -1,7 +1,7 @@
 """The engine for more than one machine: at most one batch at a time for each worker of a cluster.
 
-A worker's death counts only against the batch that it ran. Every request goes to one worker by its
-address: the scheduler neither moves nor repeats it. `host` has the worker's side.
+A worker's death counts only against the batch that it ran. Every request is addressed to one
+worker: the scheduler neither moves nor repeats it. `host` has the worker's side.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from dpaudit.game.pool import START_SECONDS, TICK_SECONDS, Report
 from dpaudit.game.runner import Greeting, greet, greeting_of
 from dpaudit.game.store import PRIVATE_FILE
 from dpaudit.game.trial import Payload
-from dpaudit.game.worker import packed, search_path
+from dpaudit.game.worker import pack, search_path
 
 LOOK_SECONDS = 2.0
 """Interval at which the coordinator checks for workers."""
 FETCH_SECONDS = 60.0
 """Time limit for an outcome to travel from its worker to the coordinator."""
 MOST_DROPPED = 10
-"""Requests that the scheduler may drop in a row while their workers live."""
+"""Requests in a row that the scheduler may drop while their workers are alive."""
 _TICKETS = count()
-"""Every request has its own."""
+"""Numbers the requests."""
 
 
 @dataclass
@@ -47,10 +47,10 @@ class ClusterEngine:
 
     Attributes:
         cluster: The connection.
-        fit: Workers known to run trials exactly as this process would, with payload and place.
-        refused: Why other workers are not used, in words.
+        fit: Workers known to run trials exactly as this process would: payload, address and folder.
+        refused: Why other workers are not used, by their folder.
         started: Whether any trial may have begun.
-        generation: Number of times that their processes were renewed.
+        generation: How often the workers' processes were renewed.
     """
 
     cluster: Cluster
@@ -61,7 +61,7 @@ class ClusterEngine:
 
     @property
     def workers(self) -> int:
-        """Their number now."""
+        """The number of workers now, at least 1."""
         return max(1, len(self.cluster.places()))
 
     @contextmanager
@@ -71,10 +71,10 @@ class ClusterEngine:
         """As `Engine.flight`; what workers print is added to the log.
 
         Raises:
-            ClusterError: If a worker is not fit and no trial has begun.
+            ClusterError: If a worker is unfit and no trial has begun.
         """
         del folder
-        flight = ClusterFlight(self, packed(payload), greeting_of(payload), log=log, limit=limit)
+        flight = ClusterFlight(self, pack(payload), greeting_of(payload), log=log, limit=limit)
         try:
             flight.begin()
             self.started = True
@@ -93,8 +93,8 @@ class ClusterEngine:
         self.cluster.stop()
 
 
-class _Sent(NamedTuple):
-    """A batch in flight; or a greeting, which has no trials."""
+class _SentRequest(NamedTuple):
+    """A request in flight: a batch, or a greeting, whose batch is empty."""
 
     batch: Batch
     place: Place
@@ -115,29 +115,29 @@ class ClusterFlight:
         self._log = log
         self._limit = limit
         self._search_path = search_path()
-        self._sent: dict[Future, _Sent] = {}
+        self._requests: dict[Future, _SentRequest] = {}
         self._ended: SimpleQueue[Future] = SimpleQueue()
         self._watch = Stopwatch(longest_step=2 * TICK_SECONDS)
         self._places: dict[str, Place] = {}
-        self._looked = -LOOK_SECONDS
+        self._checked_at = -LOOK_SECONDS
         self._dropped = 0
 
     def __len__(self) -> int:
-        """How many batches there are."""
-        return sum(bool(sent.batch) for sent in self._sent.values())
+        """The number of batches in flight."""
+        return sum(bool(sent.batch) for sent in self._requests.values())
 
     def begin(self) -> None:
-        """Waits until all workers are checked.
+        """Waits until all workers have answered their greeting.
 
         Raises:
-            ClusterError: If one is not and no trial has begun.
+            ClusterError: If a worker is unfit and no trial has begun.
         """
-        self._look()
-        while self._sent:
+        self._check_workers()
+        while self._requests:
             self.collect()
 
     def takes(self, *, suspect: bool) -> bool:
-        """Whether a worker is free; it runs nothing else meanwhile, so suspects need no more."""
+        """Whether a worker is free. It runs nothing else meanwhile, as suspects require."""
         del suspect
         return bool(self._free())
 
@@ -150,41 +150,41 @@ class ClusterFlight:
         """Waits a moment for a batch to end, and regularly checks for workers.
 
         Raises:
-            ClusterError: If a worker fails by itself, there is no worker for long, or the scheduler
-                is gone.
+            ClusterError: If a worker itself fails, no worker appears in time, or the scheduler is
+                gone.
             DpauditError: What an attack raises on a valid table.
         """
         landed = []
         with suppress(Empty):
             future = self._ended.get(timeout=TICK_SECONDS)
-            if future in self._sent:  # else it was given up
-                landed += self._landed(future)
+            if future in self._requests:  # else its batch was given up
+                landed += self._handle_ended(future)
         self._watch.advance()
         if self._watch.idle > START_SECONDS:
-            why = "; ".join(self._engine.refused.values()) or "there is none"
+            reason = "; ".join(self._engine.refused.values()) or "there is none"
             raise ClusterError(
-                f"no worker of the scheduler at {self._cluster.address} takes trials: {why}; start "
-                "some, then run the same command again"
+                f"no worker of the scheduler at {self._cluster.address} takes trials: {reason}; "
+                "start some, then run the same command again"
             )
-        if monotonic() - self._looked >= LOOK_SECONDS:
-            landed += self._look()
+        if monotonic() - self._checked_at >= LOOK_SECONDS:
+            landed += self._check_workers()
         return landed
 
     def _free(self) -> list[Place]:
-        """Workers that are fit, ready, and have nothing to do."""
-        busy = {sent.place.address for sent in self._sent.values()}
+        """Workers that are fit, ready and idle."""
+        busy = {sent.place.address for sent in self._requests.values()}
         return [
             place
             for place in self._places.values()
-            if place.ready
-            and self._fitness(place) in self._engine.fit
-            and place.address not in busy
+            if place.ready and self._key_of(place) in self._engine.fit and place.address not in busy
         ]
 
-    def _fitness(self, place: Place) -> tuple[str, str, str]:
+    def _key_of(self, place: Place) -> tuple[str, str, str]:
+        """The entry of a worker in `ClusterEngine.fit`."""
         return self._digest, place.address, place.folder
 
     def _send(self, place: Place, function: Callable[..., Any], batch: Batch = ()) -> None:
+        """Sends a request to a worker: a batch, or without one a greeting."""
         ticket = next(_TICKETS)
         request = Request(
             key=f"dpaudit-{os.getpid()}-{self._digest[:16]}-{ticket}",
@@ -196,34 +196,37 @@ class ClusterFlight:
         )
         blob = self._cluster.payload(self._blob, self._digest)
         future = self._cluster.submit(place, request, blob)
-        self._sent[future] = _Sent(batch, place, ticket)
+        self._requests[future] = _SentRequest(batch, place, ticket)
         self._watch.begin(ticket)
         future.add_done_callback(self._ended.put)
 
-    def _taken_off(self, future: Future) -> _Sent:
-        sent = self._sent.pop(future)
+    def _forget(self, future: Future) -> _SentRequest:
+        """Removes a request that has ended or is given up."""
+        sent = self._requests.pop(future)
         self._watch.end(sent.ticket)
         self._cluster.drop(future)
         return sent
 
-    def _landed(self, future: Future) -> list[Landing]:
-        """The result of a request that has ended; nothing for a greeting."""
+    def _handle_ended(self, future: Future) -> list[Landing]:
+        """Handles a request that has ended, and returns how its batch ended, if it had one."""
         report = self._report(future)
-        _, place, _ = sent = self._taken_off(future)
+        _, place, _ = sent = self._forget(future)
         if report is None:
-            landed = self._look()
-            there = self._places.get(place.address)
-            loss = BatchLoss.STOPPED if there and there.folder == place.folder else BatchLoss.DIED
+            landed = self._check_workers()
+            current = self._places.get(place.address)
+            loss = (
+                BatchLoss.STOPPED if current and current.folder == place.folder else BatchLoss.DIED
+            )
             if loss is BatchLoss.STOPPED:
-                self._note_dropped()
+                self._count_dropped()
             return landed + ([Landing(sent.batch, loss=loss)] if sent.batch else [])
-        self._note(report.printed)
+        self._add_to_log(report.printed)
         if isinstance(report.answer, Greeting):
             difference = self._greeting.difference(report.answer)
             if difference:
                 self._refuse(place, f"has {difference}: install there what is installed here")
             else:
-                self._engine.fit.add(self._fitness(place))
+                self._engine.fit.add(self._key_of(place))
         elif isinstance(report.answer, ClusterError):
             raise ClusterError(f"{place.address}: {report.answer}; then run the same command again")
         elif isinstance(report.answer, DpauditError):
@@ -237,12 +240,12 @@ class ClusterFlight:
         return []
 
     def _report(self, future: Future) -> Report | None:
-        """What a worker reports; None if the scheduler has dropped the request, or lost the answer.
+        """The report of a worker; None if the scheduler dropped the request or lost the answer.
 
         Raises:
             ClusterError: If the worker cannot even read the request.
         """
-        place = self._sent[future].place
+        place = self._requests[future].place
         try:
             report: Report = future.result(timeout=FETCH_SECONDS)
         except (CancelledError, TimeoutError, KilledWorker):
@@ -254,23 +257,23 @@ class ClusterFlight:
             ) from None
         return report
 
-    def _refuse(self, place: Place, why: str) -> None:
-        """Excludes a worker.
+    def _refuse(self, place: Place, reason: str) -> None:
+        """Excludes a worker, for a reason that completes "the worker ... ".
 
         Raises:
             ClusterError: If no trial has begun.
         """
-        line = f"the worker {place.address} {why}"
+        line = f"the worker {place.address} {reason}"
         if not self._engine.started:
             raise ClusterError(line)
         self._engine.refused[place.folder] = line
-        self._note(f"{line}; the run goes on without it\n".encode())
+        self._add_to_log(f"{line}; the run goes on without it\n".encode())
 
-    def _note_dropped(self) -> None:
-        """Counts what the scheduler has dropped while its worker lives; the payload may be lost.
+    def _count_dropped(self) -> None:
+        """Counts requests that the scheduler dropped while their worker lives; resends the payload.
 
         Raises:
-            ClusterError: If that happens repeatedly.
+            ClusterError: If too many are dropped in a row.
         """
         self._cluster.forget_payload()
         self._dropped += 1
@@ -280,23 +283,23 @@ class ClusterFlight:
                 "log, then run the same command again"
             )
 
-    def _look(self) -> list[Landing]:
-        """Checks for workers: greets new ones, and gives up the batches of lost ones."""
-        self._looked = monotonic()
+    def _check_workers(self) -> list[Landing]:
+        """Checks which workers there are: greets new ones, gives up the batches of lost ones."""
+        self._checked_at = monotonic()
         self._places = self._cluster.places()
         landed = []
-        for future, (batch, place, ticket) in list(self._sent.items()):
-            there = self._places.get(place.address)
-            longest = self._limit.of(batch) + START_SECONDS
-            if there is None or there.folder != place.folder:
+        for future, (batch, place, ticket) in list(self._requests.items()):
+            current = self._places.get(place.address)
+            limit = self._limit.of(batch) + START_SECONDS
+            if current is None or current.folder != place.folder:
                 loss = BatchLoss.DIED
-            elif self._watch.seconds[ticket] > longest:  # its own worker should have stopped it
+            elif self._watch.seconds[ticket] > limit:  # its own worker should have stopped it
                 loss = BatchLoss.LATE
             else:
                 continue
-            self._taken_off(future)
+            self._forget(future)
             landed += [Landing(batch, loss=loss)] if batch else []
-        busy = {sent.place.address for sent in self._sent.values()}
+        busy = {sent.place.address for sent in self._requests.values()}
         for place in self._places.values():
             if place.folder in self._engine.refused or place.address in busy:
                 continue
@@ -306,16 +309,16 @@ class ClusterFlight:
                     f"has {place.threads} threads, and a trial takes one: start workers with "
                     "`--nthreads 1`, one for each core",
                 )
-            elif self._fitness(place) not in self._engine.fit:
+            elif self._key_of(place) not in self._engine.fit:
                 self._send(place, greet)
         return landed
 
-    def _note(self, said: bytes) -> None:
-        """Adds to the log of the run folder."""
-        if said:
+    def _add_to_log(self, text: bytes) -> None:
+        """Appends to the log of the run folder."""
+        if text:
             log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
             with os.fdopen(log, "wb") as file:
-                file.write(said)
+                file.write(text)
 
 
 @contextmanager
@@ -339,19 +342,19 @@ def cluster_engine(address: str) -> Iterator[ClusterEngine]:
 
 
 CONNECT_SECONDS = 10.0
-"""How long a scheduler may take to answer."""
+"""Time limit for a scheduler to answer."""
 FIRST_WORKER_SECONDS = 30.0
-"""How long its first worker may take to be there."""
+"""Time limit for its first worker to appear."""
 
 
 class Place(NamedTuple):
     """One worker of a cluster; a restart at the same address is a different worker.
 
     Attributes:
-        address: Where the scheduler knows it.
+        address: Its address at the scheduler.
         folder: Its own working folder.
-        threads: How many threads run its tasks.
-        ready: Whether it takes tasks; not while its memory is full, or it is leaving.
+        threads: Number of threads that run its tasks.
+        ready: Whether it takes tasks; not while its memory is full or it is leaving.
     """
 
     address: str
@@ -363,8 +366,8 @@ class Place(NamedTuple):
 class _Client(Client):  # type: ignore[misc]  # distributed has no types
     """A client that closes itself if it cannot connect.
 
-    Else it is closed when it is collected, which deadlocks while another client starts: both take
-    `LoopRunner._lock`.
+    Otherwise it would be closed when garbage is collected, which deadlocks while another client
+    starts: both take `LoopRunner._lock`.
     """
 
     def __init__(self, address: str) -> None:
@@ -400,7 +403,7 @@ class Cluster:
                 f"no dask scheduler answers at {self.address}: {error_line(error)}; start one with "
                 "`dask scheduler`, and give the address that it prints"
             ) from None
-        self._sent: set[Future] = set()
+        self._requests: set[Future] = set()
         self._scattered: tuple[str, Future] | None = None
         try:
             with suppress(TimeoutError):
@@ -415,7 +418,7 @@ class Cluster:
             raise
 
     def places(self) -> dict[str, Place]:
-        """The workers that there are now, by address.
+        """The current workers, by address.
 
         Raises:
             ClusterError: If the scheduler is gone.
@@ -428,16 +431,16 @@ class Cluster:
         return {
             address: Place(
                 address,
-                folder=str(one["local_directory"]),
-                threads=int(one["nthreads"]),
-                ready=one.get("status", "running") == "running",
+                folder=str(info["local_directory"]),
+                threads=int(info["nthreads"]),
+                ready=info.get("status", "running") == "running",
             )
-            for address, one in self.client.scheduler_info(n_workers=-1)["workers"].items()
+            for address, info in self.client.scheduler_info(n_workers=-1)["workers"].items()
         }
 
     def stop(self) -> None:
         """Drops what is in flight; workers notice within a second."""
-        sent, self._sent = list(self._sent), set()
+        sent, self._requests = list(self._requests), set()
         if sent:
             with suppress(OSError, TimeoutError):
                 self.client.cancel(sent, force=True)
@@ -449,13 +452,13 @@ class Cluster:
             self.client.close()
 
     def payload(self, blob: bytes, digest: str) -> Future:
-        """The payload on the workers, sent to all of them unless they have it.
+        """The payload on the workers; sends it to all of them unless they have it.
 
         Raises:
             ClusterError: If it cannot be sent.
         """
         if self._scattered is None or self._scattered[0] != digest:
-            self._scattered = None  # the one before is dropped first
+            self._scattered = None  # frees the previous payload first
             try:
                 future = self.client.scatter(
                     blob, broadcast=True, hash=False, timeout=CONNECT_SECONDS
@@ -469,7 +472,7 @@ class Cluster:
         return self._scattered[1]
 
     def forget_payload(self) -> None:
-        """Has the payload sent again: its copies may be lost."""
+        """Makes the next request send the payload again, because its copies may be lost."""
         self._scattered = None
 
     def submit(self, place: Place, request: Request, blob: Future) -> Future:
@@ -484,12 +487,12 @@ class Cluster:
             retries=0,
             pure=False,
         )
-        self._sent.add(future)
+        self._requests.add(future)
         return future
 
     def drop(self, future: Future) -> None:
         """Makes the scheduler forget a finished or cancelled request."""
-        self._sent.discard(future)
+        self._requests.discard(future)
         if not future.done():
             self.client.cancel([future], force=True)
 
@@ -498,7 +501,7 @@ def _address_in(file: str) -> str:
     """The address in the file that a scheduler writes.
 
     Raises:
-        ClusterError: If there is none.
+        ClusterError: If the file cannot be read or has no address.
     """
     try:
         return str(parse_json(Path(file).read_text(encoding="utf-8"))["address"])

@@ -1,9 +1,9 @@
 """Runs batches of trials on worker processes and commits each trial as its batch arrives.
 
-The coordinator alone writes the store. A worker that dies costs only its own trial: the trials of
-the batch that it ran are run again one at a time, and nothing else meanwhile, to find the one that
-kills its worker; after three attempts that trial is recorded as crashed. A trial over its time
-limit is recorded as failed at once.
+Only the coordinator writes the store. A worker that dies costs only its own trial: the trials of
+its batch are run again one at a time, with nothing else running, to find the one that kills its
+worker. After three attempts that trial is recorded as crashed. A trial over its time limit is
+recorded as failed at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FIRST_REVIEW = 16
 """After this many trials, and each doubling, a run decides whether to go on."""
 
 Hopeless = Callable[[Sequence[Trial]], bool]
-"""Whether a run cannot prove anything any more, given its first trials."""
+"""Whether a run can no longer prove anything, given its first trials."""
 
 
 def never(trials: Sequence[Trial]) -> bool:
@@ -61,33 +61,31 @@ def run_trials(
     among: Sequence[Trial] | None = None,
     hopeless: Hopeless = never,
 ) -> Sequence[Trial]:
-    """Runs those trials that the folder does not hold yet.
+    """Runs the trials that the folder does not hold yet.
 
-    Their outcomes depend neither on how they are grouped into batches nor on the number of workers,
-    and neither does what is returned.
+    Neither their outcomes nor what is returned depend on the batches or the number of workers.
 
     Args:
         trials: Trials of one role, in the order to run them.
-        payload: What workers need.
+        payload: The input of the workers.
         folder: The run folder; every outcome is committed as it arrives.
-        engine: What runs them.
+        engine: The engine that runs them.
         trial_timeout: Seconds after which a trial has failed; derived if None (`TimeLimit`).
-        generator: What the trials train, where that may be a `BatchGenerator`; never trained here.
+        generator: The generator of the trials, if it may be a `BatchGenerator`; never trained here.
         on_progress: Called after every outcome.
-        among: All trials of the role, where `trials` are only some of them: progress is counted
-            among these.
+        among: All trials of the role, if `trials` are only some of them; progress counts all.
         hopeless: Called regularly to decide whether to stop; batches in flight still finish.
 
     Returns:
-        The trials, or the first of them, after which the run was hopeless.
+        The trials; if the run became hopeless, only those up to that point.
 
     Raises:
         InterruptedRunError: On Ctrl-C; what finished is in the folder.
         AttackError: If an attack fails on a valid table.
         RegistryError: If an attack cannot be pickled for workers.
-        RunFolderError: If the folder takes no more outcomes.
+        RunFolderError: If the folder cannot take more outcomes.
     """
-    erase_payloads(folder.path)  # of a coordinator that was killed before any worker started
+    erase_payloads(folder.path)  # left by a coordinator that was killed before it had workers
     counted = trials if among is None else among
     state = _State(trials, folder, on_progress, counted=counted, hopeless=hopeless)
     pending = [trial for trial in trials if trial not in state.stored]
@@ -109,7 +107,7 @@ def run_trials(
             f"{folder.path}"
         ) from None
     except BaseException:
-        engine.stop()  # else the program would wait for the trials under way
+        engine.stop()  # else the program would wait for running trials
         raise
     return state.kept
 
@@ -117,8 +115,8 @@ def run_trials(
 class _State:
     """Commits outcomes, counts them, and asks whether to go on.
 
-    It decides when the first 16, 32, 64... of the trials are stored, regardless of others, so the
-    answer does not depend on the number of workers or on resuming.
+    It asks when the first 16, 32, 64... trials are stored, regardless of later ones, so the answer
+    does not depend on the number of workers or on resuming.
     """
 
     def __init__(
@@ -153,10 +151,11 @@ class _State:
 
     @property
     def kept(self) -> Sequence[Trial]:
-        """The trials that count: all, or those after which the run was hopeless."""
+        """The trials that count: all, or those up to the review that found the run hopeless."""
         return self.trials[: self._review] if self.gave_up else self.trials
 
     def _review_prefix(self) -> None:
+        """Asks whether to go on each time the stored prefix of the trials has doubled."""
         while (
             not self.gave_up
             and self._prefix < len(self.trials)
@@ -172,6 +171,7 @@ class _State:
 
 
 def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: TimeLimit) -> None:
+    """Runs batches until all have outcomes; trials of a lost batch are suspects, run one by one."""
     queue = deque(batches)
     suspects: deque[Batch] = deque()
     attempts: Counter[Trial] = Counter()
@@ -180,7 +180,7 @@ def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: Time
     def commit(outcomes: Sequence[Outcome]) -> None:
         limit.learn(outcomes)
         for outcome in outcomes:
-            if outcome.trial not in state.stored:  # from a worker that was given up too soon
+            if outcome.trial not in state.stored:  # else its worker was given up too soon
                 state.commit(replace(outcome, attempts=attempts[outcome.trial]))
 
     while len(flight) or ((queue or suspects) and not state.gave_up):
@@ -190,24 +190,24 @@ def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: Time
                 break
             flight.submit(source[0], suspect=suspect)
             attempts.update(source.popleft())
-        again: list[Batch] = []
+        to_rerun: list[Batch] = []
         for batch, outcomes, loss in flight.collect():
             if loss is None:
                 commit(outcomes)
             elif loss is BatchLoss.STOPPED:
-                again.append(batch)
+                to_rerun.append(batch)
             elif loss is BatchLoss.LATE and len(batch) == 1:
-                commit([_timed_out(*batch, seconds=limit.of(batch))])
+                commit([_timed_out_outcome(*batch, seconds=limit.of(batch))])
             else:
                 deaths.update(batch if loss is BatchLoss.DIED else ())
                 if deaths[batch[0]] >= MAX_ATTEMPTS:
-                    commit([_crashed(*batch)])
+                    commit([_crashed_outcome(*batch)])
                 else:
                     suspects.extend((trial,) for trial in batch)
-        queue.extendleft(reversed(again))
+        queue.extendleft(reversed(to_rerun))
 
 
-def _timed_out(trial: Trial, *, seconds: float) -> Outcome:
+def _timed_out_outcome(trial: Trial, *, seconds: float) -> Outcome:
     return Outcome(
         trial=trial,
         status=TrialStatus.FAILED,
@@ -216,7 +216,7 @@ def _timed_out(trial: Trial, *, seconds: float) -> Outcome:
     )
 
 
-def _crashed(trial: Trial) -> Outcome:
+def _crashed_outcome(trial: Trial) -> Outcome:
     return Outcome(
         trial=trial,
         status=TrialStatus.CRASHED,
@@ -230,14 +230,14 @@ def opened_engine(name: str, *, jobs: int | None, scheduler: str | None) -> Iter
 
     Args:
         name: An `EngineName`.
-        jobs: Worker processes of this machine; one per available core if None.
+        jobs: Worker processes on this machine; one per available core if None.
         scheduler: Address of a dask scheduler, or the JSON file that it writes.
 
     Yields:
         The engine.
 
     Raises:
-        SettingsError: If these do not belong together.
+        SettingsError: If the settings do not fit together.
         MissingExtraError: If dask is not installed.
         ClusterError: If no scheduler answers, or its workers cannot run trials.
     """

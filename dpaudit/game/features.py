@@ -1,4 +1,4 @@
-"""What a trial keeps of a synthetic table and its model: the features of attacks, and a digest."""
+"""What a trial keeps of a synthetic table and its model: the attacks' features, and a digest."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class TakesModelFeatures(Protocol):
 
 
 FeatureMaker: TypeAlias = TakesFeatures | TakesModelFeatures
-"""What runs in the trial of either kind of attack."""
+"""The part of either kind of attack that runs in the trial."""
 NOTHING: Disclosed = {}
-"""The disclosure of a model that is attacked through its synthetic table alone."""
+"""The disclosures of a model that is attacked through its synthetic table alone."""
 
 
 def features_of_table(
@@ -53,19 +53,19 @@ def features_of_table(
 ) -> FloatArray:
     """The features of all attacks from one canonical table.
 
-    Of several tables, an attack's features are those of each of them in turn.
+    For linked tables, an attack's features are computed for each table, one after another.
 
     Args:
-        table: The table, or the frame of several.
+        table: The table, or the joined frame of linked tables.
         attacks: The attacks.
         game: What the attacker knows.
-        disclosed: What the table's model discloses: at least what the attacks see.
-        written: The facts of its release (`dpaudit.plugins.release`); None if it has none but its
-            canonical form.
+        disclosed: The disclosures of the table's model: at least those that the attacks see.
+        written: The facts of its release (`dpaudit.plugins.release`); None if only its canonical
+            form is known.
         values: Its values [n, d], if they are known.
 
     Returns:
-        Features [f], those of each attack in turn.
+        Features [f], attack after attack.
 
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.
@@ -73,27 +73,29 @@ def features_of_table(
     if game.of_tables:
         tables = game.joined(table)
 
-        def seen(attack: TakesFeatures) -> FloatArray:
+        def compute(attack: TakesFeatures) -> FloatArray:
             views = game.of_tables.items()
             return np.concatenate(
                 [features_of_table(tables[name], [attack], view) for name, view in views]
             )
     else:
-        # Read once for all attacks on values; a category that the schema does not name has none,
-        # but attacks on releases see how it was written.
-        read = values_of_table(table, game.schema) if values is None else values
-        named = not (read == OTHER).any() or all(c.kind.numeric for c in game.schema.columns)
+        # Encoded once for all attacks on values. A category that the schema does not name has no
+        # value of its own, but attacks on releases see how it was written.
+        encoded = values_of_table(table, game.schema) if values is None else values
+        has_known_categories = not (encoded == OTHER).any() or all(
+            c.kind.numeric for c in game.schema.columns
+        )
 
-        def seen(attack: TakesFeatures) -> FloatArray:
-            if isinstance(attack, BatchAttack if named else ReleaseAttack):
-                return _of_all(attack, read[None], game, written).ravel()
-            return _of_one(attack, table, game)
+        def compute(attack: TakesFeatures) -> FloatArray:
+            if isinstance(attack, BatchAttack if has_known_categories else ReleaseAttack):
+                return _features_of_values(attack, encoded[None], game, written).ravel()
+            return _features_of_table(attack, table, game)
 
     return np.concatenate(
         [
-            _of_model(attack, disclosed, game)
+            _features_of_model(attack, disclosed, game)
             if isinstance(attack, TakesModelFeatures)
-            else seen(attack)
+            else compute(attack)
             for attack in attacks
         ]
     )
@@ -111,35 +113,40 @@ def features_of_values(
         values: Values [M, n, d] of the tables, as `dpaudit.model.encoding.values_of` gives them.
         attacks: The attacks; a `BatchAttack` sees all tables at once.
         game: What the attacker knows.
-        disclosed: What the model of each table discloses.
+        disclosed: The disclosures of the model of each table.
 
     Returns:
-        For each table, features [f], those of each attack in turn.
+        For each table its features [f], attack after attack.
 
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.
     """
     parts = [
-        [_of_model(attack, one, game) for one in disclosed]
+        [_features_of_model(attack, by_model, game) for by_model in disclosed]
         if isinstance(attack, TakesModelFeatures)
-        else _of_all(attack, values, game)
+        else _features_of_values(attack, values, game)
         if isinstance(attack, BatchAttack)
-        else [_of_one(attack, table_of(mine, game.schema), game) for mine in values]
+        else [_features_of_table(attack, table_of(table, game.schema), game) for table in values]
         for attack in attacks
     ]
-    return [np.concatenate(of_one_table) for of_one_table in zip(*parts, strict=True)]
+    return [np.concatenate(by_attack) for by_attack in zip(*parts, strict=True)]
 
 
-def _of_one(attack: TakesFeatures, table: pd.DataFrame, game: GameView) -> FloatArray:
-    return _flat(attack, _called(attack, lambda: attack.features(table, game)))
+def _features_of_table(attack: TakesFeatures, table: pd.DataFrame, game: GameView) -> FloatArray:
+    """The features of one table by one attack."""
+    return _check_features(attack, _call_attack(attack, lambda: attack.features(table, game)))
 
 
-def _of_model(attack: TakesModelFeatures, disclosed: Disclosed, game: GameView) -> FloatArray:
+def _features_of_model(
+    attack: TakesModelFeatures, disclosed: Disclosed, game: GameView
+) -> FloatArray:
+    """The features of one model by an attack on its disclosures."""
     seen = disclosed[attack.sees]
-    return _flat(attack, _called(attack, lambda: attack.model_features(seen, game)))
+    return _check_features(attack, _call_attack(attack, lambda: attack.model_features(seen, game)))
 
 
-def _flat(attack: FeatureMaker, features: FloatArray) -> FloatArray:
+def _check_features(attack: FeatureMaker, features: FloatArray) -> FloatArray:
+    """Returns features, after checking that they are flat and finite."""
     if features.ndim != 1 or not np.isfinite(features).all():
         raise AttackError(
             f"attack {type(attack).__name__} must give a flat array of finite features"
@@ -147,15 +154,17 @@ def _flat(attack: FeatureMaker, features: FloatArray) -> FloatArray:
     return features
 
 
-def _of_all(
+def _features_of_values(
     attack: BatchAttack, values: FloatArray, game: GameView, written: FloatArray | None = None
 ) -> FloatArray:
+    """The features of many tables by one attack [M, f]."""
+
     def compute() -> FloatArray:
         if written is not None and isinstance(attack, ReleaseAttack):
             return attack.release_features(values, written[None], game)
         return attack.features_many(values, game)
 
-    features = _called(attack, compute)
+    features = _call_attack(attack, compute)
     if features.ndim != 2 or len(features) != len(values) or not np.isfinite(features).all():
         raise AttackError(
             f"attack {type(attack).__name__} must give a flat array of finite features of each of "
@@ -164,7 +173,8 @@ def _of_all(
     return features
 
 
-def _called(attack: FeatureMaker, compute: Callable[[], FloatArray]) -> FloatArray:
+def _call_attack(attack: FeatureMaker, compute: Callable[[], FloatArray]) -> FloatArray:
+    """Computes features; an error that the attack raises becomes an `AttackError`."""
     try:
         return np.asarray(compute(), dtype=np.float64)
     except Exception as error:
@@ -177,13 +187,13 @@ def digest_of(values: FloatArray, table: pd.DataFrame | None = None) -> bytes:
 
     Args:
         values: Its values [n, d], as `dpaudit.model.encoding.values_of_table` gives them.
-        table: The table in canonical form: categories that the schema does not name, which have
-            one value, count as they are written, and so do the keys of several tables.
+        table: The table in canonical form. Categories that the schema does not name share one
+            value, and keys of linked tables have none: the digest takes both as they are written.
     """
-    plain = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
-    found = hashlib.blake2b(plain.tobytes(), digest_size=16)
+    normalised = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, one zero
+    digest = hashlib.blake2b(normalised.tobytes(), digest_size=16)
     has_keys = table is not None and table.shape[1] > values.shape[1]
     if table is not None and (has_keys or (values == OTHER).any()):
         for _, cells in table.select_dtypes("object").items():
-            found.update("\0".join(map(repr, cells)).encode("utf-8", "backslashreplace"))
-    return found.digest()
+            digest.update("\0".join(map(repr, cells)).encode("utf-8", "backslashreplace"))
+    return digest.digest()

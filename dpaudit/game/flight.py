@@ -1,7 +1,7 @@
-"""The interface of engine and coordinator: batches of trials, their time limits, how they ended.
+"""The interface of engine and coordinator: batches of trials, their time limits and their ends.
 
-A batch holds trials whose models a worker trains together. An engine hands batches to workers, each
-with a time limit, and reports how each ended.
+A batch has the trials whose models a worker trains together. An engine hands batches to workers,
+each with a time limit, and reports how each ended.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def make_batches(
 
     Args:
         trials: The trials, in the order to run them; a batch keeps that order.
-        payload: What they are run from.
-        generator: What they train; batches of one unless it is a `BatchGenerator`.
+        payload: The input of the workers.
+        generator: The generator; without a `BatchGenerator` each batch has one trial.
         workers: Number of worker processes.
 
     Returns:
-        The batches; the models of each have one shape and one number of requested rows. Batches of
-        one trial if the generator cannot say what it trains together, or trainings are timed.
+        The batches; the models of a batch have one shape and one number of requested rows. Each
+        batch has one trial if trainings are timed or the generator fails to group models.
     """
     groups: dict[Hashable, list[Trial]] = {}
     try:
@@ -53,9 +53,9 @@ def make_batches(
                 key = generator.batch_key(payload.job(trial))
                 group = (payload.game.rows_requested(trial.world), key)
                 groups.setdefault(group, []).append(trial)
-    except DpauditError:  # the generator's error: what it cannot train will fail as trials
+    except DpauditError:  # the generator's error, which its trials will show
         return [(trial,) for trial in trials]
-    # As few rounds of all workers as possible, and equal shares of them.
+    # As few rounds as possible, in which all workers get equal shares.
     rounds = -(-len(trials) // (workers * max(1, most)))
     size = -(-len(trials) // (workers * rounds))
     return [batch for group in groups.values() for batch in _shares(group, size)]
@@ -73,7 +73,7 @@ def affordable(payload: Payload) -> int:
 
 
 def _shares(trials: Sequence[Trial], size: int) -> list[Batch]:
-    """Parts of at most this size, as equal as possible."""
+    """Splits trials into parts of at most this size, as equal as possible."""
     parts = -(-len(trials) // size)
     bounds = [len(trials) * part // parts for part in range(parts + 1)]
     return [tuple(trials[start:stop]) for start, stop in pairwise(bounds)]
@@ -92,11 +92,11 @@ class TimeLimit:
     """The wall time that a batch may take.
 
     Attributes:
-        per_trial: Seconds for each trial of a batch; if None, the limit of a batch is derived:
-            `FACTOR` times the slowest so far, at least `FLOOR_SECONDS`; `FIRST_SECONDS` before any
+        per_trial: Seconds for each trial of a batch; if None, the limit is derived: `FACTOR` times
+            the slowest batch so far, at least `FLOOR_SECONDS`, and `FIRST_SECONDS` until a batch
             has finished.
         slowest: Seconds of the slowest batch so far in which a trial finished.
-        first: Further trainings that a new worker may run before its first batch.
+        first: Trainings that a new worker may run in addition, before its first batch.
     """
 
     per_trial: float | None = None
@@ -126,7 +126,7 @@ class Stopwatch:
 
         Args:
             longest_step: Most seconds counted between two calls of `advance`.
-            now: Seconds that have passed.
+            now: The clock, in seconds.
         """
         self.seconds: dict[int, float] = {}
         self.idle = 0.0
@@ -135,17 +135,17 @@ class Stopwatch:
         self._last = now()
 
     def begin(self, ticket: int) -> None:
-        """Counts for this ticket from now on."""
+        """Starts counting for a ticket."""
         self.seconds[ticket] = 0.0
         self.idle = 0.0
 
     def end(self, ticket: int) -> None:
-        """Counts no more for this ticket."""
+        """Stops counting for a ticket."""
         self.seconds.pop(ticket, None)
         self.idle = 0.0
 
     def advance(self) -> None:
-        """Adds the time since the last call to everything running; if nothing is, to `idle`."""
+        """Adds the time since the last call to all running tickets; to `idle` if none runs."""
         now = self._now()
         step, self._last = min(now - self._last, self._longest_step), now
         for ticket in self.seconds:
@@ -165,8 +165,8 @@ class Landing(NamedTuple):
     """How a batch ended.
 
     Attributes:
-        batch: Which one.
-        outcomes: Outcomes of its trials, in the order of the batch; none if it was lost.
+        batch: The batch.
+        outcomes: Outcomes of its trials, in the order of the batch; empty if it was lost.
         loss: Why it was lost; None if it was not.
     """
 
@@ -176,18 +176,18 @@ class Landing(NamedTuple):
 
 
 class Flight(Protocol):
-    """Batches handed to workers and not ended yet."""
+    """Batches handed to workers that have not ended yet."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of batches."""
         ...
 
     def takes(self, *, suspect: bool) -> bool:
         """Whether to hand over another batch now.
 
         Args:
-            suspect: Whether it was lost with its worker before: its next worker must run nothing
-                else, so a second death is its own fault.
+            suspect: Whether the batch was lost with its worker before. Its next worker must then
+                run nothing else, so that a second death is the batch's fault.
         """
         ...
 
@@ -196,10 +196,10 @@ class Flight(Protocol):
         ...
 
     def collect(self) -> list[Landing]:
-        """Waits until one or more batches end; an empty list while none can run.
+        """Waits until batches end; returns an empty list while none can run.
 
         Raises:
-            DpauditError: What an attack or the engine's workers raise.
+            DpauditError: If an attack or the engine's workers raise it.
         """
         ...
 
@@ -209,7 +209,7 @@ class Engine(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """The number of workers."""
         ...
 
     def flight(
@@ -218,10 +218,10 @@ class Engine(Protocol):
         """Opens a flight.
 
         Args:
-            payload: What the trials are run from.
+            payload: The input of the workers.
             folder: The run folder.
-            log: Its file that takes whatever generators print.
-            limit: How long a batch may take; it learns while the flight goes on.
+            log: The file in it that takes what generators print.
+            limit: Time limit of a batch; it learns from the batches of the flight.
 
         Raises:
             InputError: If the workers cannot run these trials.
@@ -230,7 +230,7 @@ class Engine(Protocol):
         ...
 
     def renewed(self, trials: int) -> Engine:
-        """The engine for this many trials in new processes, without leftovers of earlier trials."""
+        """The engine with new processes, free of traces of earlier trials, for this many trials."""
         ...
 
     def stop(self) -> None:
@@ -239,13 +239,13 @@ class Engine(Protocol):
 
 
 class TrialProgress(NamedTuple):
-    """How many trials of one role are done.
+    """Progress of the trials of one role.
 
     Attributes:
-        role: What the trials are for.
-        done: Trials with an outcome, those of an earlier run of the same audit included.
-        total: Trials there will be; fewer may do for a sequential audit.
-        failed: Trials among the done ones that failed.
+        role: What the trials are run for.
+        done: Trials with an outcome, including those of an earlier run of the same audit.
+        total: Planned trials; a sequential audit may need fewer.
+        failed: Trials with an outcome that failed.
     """
 
     role: Role
@@ -267,4 +267,4 @@ OnWarning = Callable[[str], None]
 
 
 def ignore_warning(text: str) -> None:
-    """Does nothing with a warning, which is in the result too: the default callback."""
+    """Does nothing with a warning, which the result repeats: the default callback."""

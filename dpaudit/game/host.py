@@ -1,6 +1,6 @@
 """Runs inside a worker of a cluster and passes requests to a separate process.
 
-That process trains; this one stays in touch with the scheduler, whatever a generator does, and ends
+That process trains. This one stays in touch with the scheduler, whatever a generator does, and ends
 requests that are late or no longer wanted.
 """
 
@@ -22,25 +22,24 @@ from dpaudit.errors import ClusterError
 from dpaudit.formatting import error_line
 from dpaudit.game.flight import BatchLoss
 from dpaudit.game.pool import TICK_SECONDS, Pool, Report
-from dpaudit.game.worker import PayloadFile, written
+from dpaudit.game.worker import PayloadFile, write_payload
 
 IDLE_SECONDS = 60
-"""After this time without a request, process and payload are given up."""
+"""Time without a request after which process and payload are dropped."""
 MOST_PRINTED = 2**16
-"""The last bytes of a generator's output during one batch, which are passed on."""
+"""Bytes of a generator's output that are passed on for each batch: the last ones."""
 
 
 class Request(NamedTuple):
     """A request to a worker of a cluster.
 
     Attributes:
-        key: The name of the task: once the scheduler has dropped it, its answer is no longer
-            needed.
-        payload: Names the payload; a request with another name has a new process.
+        key: Name of the task; once the scheduler has dropped it, the answer is no longer needed.
+        payload: Name of the payload; a request with another name starts a new process.
         search_path: Where the coordinator imports modules from.
         function: Called with the payload's file and the arguments.
         arguments: Its arguments.
-        seconds: How long it may take; None for no limit.
+        seconds: Time limit; None for no limit.
     """
 
     key: str
@@ -54,11 +53,11 @@ class Request(NamedTuple):
 class Host:
     """The process that runs trials for a worker of a cluster, and its copy of the payload.
 
-    Both are given up after `IDLE_SECONDS` without a request.
+    Both are dropped after `IDLE_SECONDS` without a request.
     """
 
     def __init__(self) -> None:
-        """Nothing is started yet."""
+        """Starts nothing yet."""
         self._lock = threading.Lock()
         self._pool: Pool | None = None
         self._payload: PayloadFile | None = None
@@ -67,15 +66,15 @@ class Host:
         self._timer: threading.Timer | None = None
 
     def serve(self, request: Request, blob: bytes, *, wanted: Callable[[], bool]) -> Report:
-        """Does what is asked for.
+        """Serves a request.
 
         Args:
-            request: What.
+            request: The request.
             blob: The payload.
-            wanted: Whether the answer still is.
+            wanted: Whether the answer is still wanted.
 
         Returns:
-            What came of it.
+            The report.
 
         Raises:
             OSError: If this machine has no room for the payload or another process.
@@ -84,17 +83,18 @@ class Host:
             if self._timer is not None:
                 self._timer.cancel()
             try:
-                file = self._file(request, blob)
-                report = self._answered(request, file, wanted)
+                file = self._payload_file(request, blob)
+                report = self._answer(request, file, wanted)
                 if report.loss is not None:
                     self._end_process()
-                return report._replace(printed=_taken(Path(file.log)))
+                return report._replace(printed=_take_output(Path(file.log)))
             finally:
                 self._timer = threading.Timer(IDLE_SECONDS, self.retire)
                 self._timer.daemon = True
                 self._timer.start()
 
-    def _answered(self, request: Request, file: PayloadFile, wanted: Callable[[], bool]) -> Report:
+    def _answer(self, request: Request, file: PayloadFile, wanted: Callable[[], bool]) -> Report:
+        """Runs a request in the process; stops waiting once the answer is not wanted."""
         if self._pool is None:
             self._pool = Pool()
         process = self._pool.least_busy(1)
@@ -105,21 +105,23 @@ class Host:
         return report
 
     def retire(self) -> None:
-        """Ends the process and gives up the payload."""
+        """Ends the process and drops the payload."""
         with self._lock:
             self._end_process()
-            self._forget()
+            self._drop_payload()
 
-    def _file(self, request: Request, blob: bytes) -> PayloadFile:
+    def _payload_file(self, request: Request, blob: bytes) -> PayloadFile:
         """The payload on this machine, in a folder that this worker's end removes."""
         if self._payload is None or self._name != request.payload:
-            self._end_process()  # it holds the log of the payload before
-            self._forget()
+            self._end_process()  # it writes to the log of the previous payload
+            self._drop_payload()
             place = tempfile.mkdtemp(prefix="dpaudit-", dir=get_worker().local_directory)
             self._open.callback(shutil.rmtree, place, ignore_errors=True)
             folder = Path(place)
             self._payload = self._open.enter_context(
-                written(blob, folder, log=folder / "printed.log", search_path=request.search_path)
+                write_payload(
+                    blob, folder, log=folder / "printed.log", search_path=request.search_path
+                )
             )
             self._name = request.payload
         return self._payload
@@ -129,7 +131,7 @@ class Host:
             self._pool.end_all()
             self._pool = None
 
-    def _forget(self) -> None:
+    def _drop_payload(self) -> None:
         self._payload = None
         self._open.close()
 
@@ -140,11 +142,11 @@ def serve(request: Request, blob: bytes) -> Report:
     It raises nothing: the worker would write its arguments, and so the table, into its log.
 
     Args:
-        request: What is asked for.
+        request: The request.
         blob: The payload.
 
     Returns:
-        What came of it.
+        The report.
     """
     tasks = get_worker().state.tasks
 
@@ -158,14 +160,14 @@ def serve(request: Request, blob: bytes) -> Report:
         return Report(ClusterError(f"a worker cannot run trials: {error_line(error)}"))
 
 
-def _taken(log: Path) -> bytes:
-    """Takes the printed output out of the file."""
+def _take_output(log: Path) -> bytes:
+    """Returns the printed output, and empties its file."""
     with suppress(OSError), log.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - MOST_PRINTED))
-        said = file.read()
+        output = file.read()
         file.truncate(0)
-        return said
+        return output
     return b""
 
 

@@ -1,4 +1,4 @@
-"""The local engine: the worker processes of this machine, which run errands too."""
+"""The local engine: worker processes of this machine, which also run errands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LocalEngine:
     """Worker processes of this machine.
 
     Attributes:
-        workers: How many.
+        workers: Number of processes.
     """
 
     workers: int
@@ -37,11 +37,11 @@ class LocalEngine:
         self, payload: Payload, *, folder: Path, log: Path, limit: TimeLimit
     ) -> Iterator[LocalFlight]:
         """As `Engine.flight`."""
-        with _written(payload, folder, log=log) as file:
+        with _write_payload(payload, folder, log=log) as file:
             yield LocalFlight(file, workers=self.workers, limit=limit)
 
     def renewed(self, trials: int) -> LocalEngine:
-        """As `Engine.renewed`: no more processes than trials."""
+        """As `Engine.renewed`, with no more processes than trials."""
         kill_workers()
         return LocalEngine(min(self.workers, trials))
 
@@ -51,42 +51,46 @@ class LocalEngine:
 
 
 class LocalFlight:
-    """Batches handed to workers: each runs one and has the next one at hand."""
+    """Batches handed to workers: each worker runs one and has the next one waiting."""
 
     def __init__(self, payload_file: PayloadFile, *, workers: int, limit: TimeLimit) -> None:
         self._payload_file = payload_file
         self._workers = workers
         self._limit = limit
         self._batches: dict[PoolWorker, deque[Batch]] = {}
-        self._alone = False
+        self._has_suspect = False
 
     def __len__(self) -> int:
-        """How many batches there are."""
+        """The number of batches in flight."""
         return sum(map(len, self._batches.values()))
 
     def takes(self, *, suspect: bool) -> bool:
-        """Whether to hand over another batch now: all workers stay busy, but a suspect is alone."""
-        if suspect or self._alone:
+        """Whether to hand over another batch: two per worker, but a suspect runs alone."""
+        if suspect or self._has_suspect:
             return not len(self)
         return len(self) < 2 * self._workers
 
     def submit(self, batch: Batch, *, suspect: bool = False) -> None:
-        """Hands a batch to the worker that has the least to do."""
-        self._alone = suspect
+        """Hands a batch to the worker with the fewest batches."""
+        self._has_suspect = suspect
         process = current_pool().least_busy(self._workers)
         process.ask(worker.work, self._payload_file, batch)
         self._batches.setdefault(process, deque()).append(batch)
 
     def collect(self) -> list[Landing]:
-        """Waits until a batch ends, or is over its time."""
+        """Waits until a batch ends or exceeds its time limit."""
         while True:
-            landed = [one for process in list(self._batches) for one in self._landed(process)]
+            landed = [
+                landing
+                for process in list(self._batches)
+                for landing in self._ended_batches(process)
+            ]
             if landed:
                 return landed
             wait([process.connection for process in self._batches], TICK_SECONDS)
 
-    def _landed(self, process: PoolWorker) -> list[Landing]:
-        """How the first batch of a worker ended, and the others if they are lost with it."""
+    def _ended_batches(self, process: PoolWorker) -> list[Landing]:
+        """How the first batch of a worker ended, with the others if they are lost with it."""
         batches = self._batches[process]
         report = process.poll(self._limit.of(batches[0]))
         if report is None:
@@ -95,7 +99,7 @@ class LocalFlight:
         if report.loss is not None:
             current_pool().end(process)
             del self._batches[process]
-            stopped = [Landing(one, loss=BatchLoss.STOPPED) for one in batches]
+            stopped = [Landing(waiting, loss=BatchLoss.STOPPED) for waiting in batches]
             return [Landing(batch, loss=report.loss), *stopped]
         if not batches:
             del self._batches[process]
@@ -104,10 +108,12 @@ class LocalFlight:
         return [Landing(batch, tuple(report.answer))]
 
 
-def _written(payload: object, folder: Path, *, log: Path) -> AbstractContextManager[PayloadFile]:
-    """The file of a `Payload`, or of the function of an errand, while workers use it."""
-    blob = worker.packed(payload)
-    return worker.written(blob, folder, log=log, search_path=worker.search_path())
+def _write_payload(
+    payload: object, folder: Path, *, log: Path
+) -> AbstractContextManager[PayloadFile]:
+    """The file of a `Payload`, or of an errand's function, which exists while workers use it."""
+    blob = worker.pack(payload)
+    return worker.write_payload(blob, folder, log=log, search_path=worker.search_path())
 
 
 def run_errand(
@@ -118,19 +124,19 @@ def run_errand(
     Args:
         errand: The function; it is pickled with everything it holds, and so is its result.
         folder: The run folder, whose log takes what generators print.
-        jobs: Worker processes of the pool; one of them runs it.
-        seconds: Wall time after which it is stopped.
+        jobs: Worker processes of the pool, one of which runs the errand.
+        seconds: Wall time after which the errand is stopped.
 
     Returns:
-        What the function returns; None if its worker died or it was stopped.
+        The result of the function; None if its worker died or was stopped.
 
     Raises:
-        RegistryError: If it cannot be pickled for workers.
+        RegistryError: If the errand cannot be pickled for workers.
         InterruptedRunError: On Ctrl-C.
     """
     erase_payloads(folder.path)
     try:
-        with _written(errand, folder.path, log=folder.log) as file:
+        with _write_payload(errand, folder.path, log=folder.log) as file:
             process = current_pool().least_busy(jobs)
             process.ask(worker.call, operator.call, file)
             report = process.report(seconds)
@@ -144,5 +150,5 @@ def run_errand(
         raise
     if report.loss is not None:
         kill_workers()
-    found: T | None = report.answer
-    return found
+    result: T | None = report.answer
+    return result

@@ -1,21 +1,21 @@
 """Measures what a training costs: seconds and memory of this process and of those it started.
 
 **Why a bound on such numbers is valid on any machine.** The world of every scored trial is a fair
-coin that is drawn before any training, independently of the machine: of its load, its temperature
-and its caches. So whatever else happens, it does not depend on the coins, except through the
-trainings themselves. Suppose that rows, seconds and memory of a training, and whatever it leaves
-behind on the machine, are (epsilon, delta)-differentially private in every state of the machine.
-Then all that is measured later is post-processing of that, and given all measurements and all other
-coins the odds of one coin are at most e^epsilon (but for delta). The bound from fair coins
-(`dpaudit.bounds.fair_coin`) and that of a sequential audit need no more, neither that trials are
-alike nor that their seconds do not depend on one another; bounds from counts of errors do, and do
-not decide here. A busy machine, other workers and drift during the audit make the attack worse, and
-the bound smaller; they cannot make it larger than the truth.
+coin that is drawn before any training, independently of the machine: its load, temperature and
+caches. So nothing depends on the coins except through the trainings themselves. Suppose that the
+rows, seconds and memory of a training, and whatever it leaves behind on the machine, are (epsilon,
+delta)-differentially private in every state of the machine. Then all later measurements are
+post-processing of these, and given all measurements and all other coins the odds of one coin are at
+most e^epsilon (except with probability delta). The fair-coin bound (`dpaudit.bounds.fair_coin`) and
+the sequential bound need nothing else: trials may differ, and their seconds may depend on one
+another. Bounds from error counts would need both, so they do not decide here. A busy machine, other
+workers and drift during the audit weaken the attack and lower the bound; they cannot raise it above
+the truth.
 
-What could is work of the audit itself that differs between the worlds. So nothing but the
+Only work of the audit itself that differs between the worlds could raise it. So nothing but the
 generator's own `fit` and `sample` is measured, both worlds' tables are made in the same way,
-garbage is collected and returned before, what is left is below the noise (`PRECISION`), and the
-null control, whose `fit` does nothing, must show no difference.
+garbage is collected and its memory returned before, remaining differences are below the noise
+(`PRECISION`), and the null control, whose `fit` does nothing, must show no difference.
 
 The first trainings of a process load modules and fill caches. A worker therefore trains a model of
 each world first and drops it (`dpaudit.game.training`): dropping the first trials instead
@@ -41,7 +41,7 @@ T = TypeVar("T")
 _PROCESSES = Path("/proc")
 _PEAK = "VmHWM:"
 _RESET_PEAK = "5"
-"""What `clear_refs` takes to reset `VmHWM` (proc_pid_clear_refs(5))."""
+"""Written to `clear_refs`, it resets `VmHWM` (proc_pid_clear_refs(5))."""
 _SCHEDULED = 2
 """CPUCLOCK_SCHED of the Linux kernel: the clock of all threads of a process, ended ones too."""
 
@@ -52,8 +52,8 @@ class CallCost(NamedTuple):
     Attributes:
         wall: Wall time in seconds.
         processor: Seconds of processor time of all threads and of processes that it started.
-        memory: By how many bytes the memory of these was larger at its peak than before; 0 where
-            the system does not show it (elsewhere than on Linux).
+        memory: Bytes by which the peak memory of all these exceeds their memory before; 0 on
+            systems other than Linux, which do not show it.
     """
 
     wall: float
@@ -62,20 +62,20 @@ class CallCost(NamedTuple):
 
 
 PRECISION: Final = np.array([*CallCost(1e-3, 1e-3, 2**20)] * 2)
-"""Noise of training and of sampling [6]: a cost has a uniform random number times this added.
+"""Range of the uniform noise added to the costs of training and sampling [6].
 
-The table of one world may be a row shorter: then memory is laid out otherwise, and even a generator
-that ignores its table costs a few microseconds or pages more or less (`reports/timing`). Such
-differences vanish in the noise: the attacker's clock is good to a millisecond, and its view of
+The table of one world may be a row shorter. Its memory is then laid out differently, and even a
+generator that ignores its table costs a few microseconds or pages more or less (`reports/timing`).
+The noise hides such differences: the attacker's clock is good to a millisecond, and its view of
 memory to a MiB.
 """
 
 
-def metered(call: Callable[[], T]) -> tuple[T, CallCost]:
+def measure_cost(call: Callable[[], T]) -> tuple[T, CallCost]:
     """Calls a function and measures what it costs.
 
-    Wall time shows waiting, such as for a disk, and the load of the machine. Processor time is
-    nearly free of that load. Child processes that end and are not waited for are not counted.
+    Wall time includes waiting, such as for a disk, and the load of the machine; processor time is
+    nearly free of that load. Child processes that end without being waited for are not counted.
 
     Args:
         call: The function.
@@ -85,26 +85,26 @@ def metered(call: Callable[[], T]) -> tuple[T, CallCost]:
     """
     gc.collect()
     _return_free_memory()
-    held = peak_memory() or 0 if reset_peaks() else None
-    others, own, start = _processor_of_others(), process_time(), perf_counter()
+    memory_before = peak_memory() or 0 if reset_peaks() else None
+    children_before, own_before, start = _processor_of_children(), process_time(), perf_counter()
     result = call()
     wall = perf_counter() - start
-    processor = process_time() - own
-    processor += _processor_of_others() - others
-    grown = 0 if held is None else max(0, (peak_memory() or 0) - held)
-    return result, CallCost(wall, processor, float(grown))
+    processor = process_time() - own_before
+    processor += _processor_of_children() - children_before
+    growth = 0 if memory_before is None else max(0, (peak_memory() or 0) - memory_before)
+    return result, CallCost(wall, processor, float(growth))
 
 
 def _return_free_memory() -> None:
-    """Gives memory that is free back to the system (glibc): else what is used again would not show.
+    """Returns free memory to the system (glibc); otherwise its reuse would not show.
 
-    Workers keep it (`dpaudit.game.worker.ENVIRONMENT`).
+    Workers are set up to keep free memory (`dpaudit.game.worker.ENVIRONMENT`).
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _processor_of_others() -> float:
+def _processor_of_children() -> float:
     """Seconds of processor time of the processes that this one started."""
     ended = getrusage(RUSAGE_CHILDREN)
     running = sum(_processor_of(process) for process in descendants(os.getpid()))
@@ -121,26 +121,27 @@ def _processor_of(process: int) -> float:
 def peak_memory() -> int | None:
     """The most memory that this process and its descendants have held, in bytes.
 
-    Each process counts with the largest resident set that it has had; pages that several share
+    Each process counts with its largest resident set so far. Pages that several processes share
     count for each of them, so the sum tends to be too large.
 
     Returns:
-        The sum over the processes that still run; None where the system does not show it (elsewhere
-        than on Linux).
+        The sum over the processes that still run; None on systems other than Linux, which do not
+        show it.
     """
-    return sum(map(_peak, _own_processes())) or None
+    return sum(map(_peak_of, _process_tree())) or None
 
 
 def reset_peaks() -> bool:
-    """Has the peaks of this process and its descendants begin again at what they hold now.
+    """Resets the peaks of this process and its descendants to the memory they hold now.
 
     Returns:
-        Whether the system does that (Linux 4.0 and later).
+        Whether the system can do that (Linux 4.0 and later).
     """
-    return all([_reset(process) for process in _own_processes()])
+    return all([_reset_peak(process) for process in _process_tree()])
 
 
-def _reset(process: int) -> bool:
+def _reset_peak(process: int) -> bool:
+    """Resets the peak of a process; true if that worked or the process has ended."""
     try:
         (_PROCESSES / str(process) / "clear_refs").write_text(_RESET_PEAK, encoding="utf-8")
     except ProcessLookupError:  # it has ended
@@ -151,18 +152,18 @@ def _reset(process: int) -> bool:
 
 
 def descendants(process: int) -> Iterator[int]:
-    """Process ids of what a process has started, and of what that has; of those that still run."""
-    for child in _children(process):
+    """Process ids of the running descendants of a process."""
+    for child in _children_of(process):
         yield child
         yield from descendants(child)
 
 
-def _own_processes() -> list[int]:
+def _process_tree() -> list[int]:
     """Process ids of this process and its descendants."""
     return [os.getpid(), *descendants(os.getpid())]
 
 
-def _peak(process: int) -> int:
+def _peak_of(process: int) -> int:
     """The peak resident set of a process in bytes; 0 if it has ended."""
     try:
         status = (_PROCESSES / str(process) / "status").read_text(encoding="utf-8")
@@ -171,7 +172,7 @@ def _peak(process: int) -> int:
     return sum(1024 * int(line.split()[1]) for line in status.splitlines() if _PEAK in line)
 
 
-def _children(process: int) -> list[int]:
+def _children_of(process: int) -> list[int]:
     """Process ids of the children of all threads of a process."""
     try:
         threads = list((_PROCESSES / str(process) / "task").iterdir())

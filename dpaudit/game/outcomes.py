@@ -1,8 +1,8 @@
-"""Outcomes of trials as a run folder gives them: how each ended, and its features where asked for.
+"""Outcomes of trials as read from a run folder: how each ended, and its features on request.
 
-Features of all trials together may exceed the memory. So the parts that most of an audit needs
-(status, claim, seconds, digests of the table and of the features) are read without them, and
-features are read as a matrix of some trials for one attack, when it is fitted or scored.
+The features of all trials may exceed the memory. So the parts that most of an audit needs (status,
+claim, seconds, digests of table and features) are read without them. Features are read as a matrix
+of some trials for one attack, when it is fitted or scored.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ CREATE TABLE IF NOT EXISTS trial (
     PRIMARY KEY (role, world, number)
 );
 """
-"""The table of outcomes. Features come last: SQLite reads a row no further than it must."""
+"""The table of outcomes. Features come last, because SQLite reads a row only as far as needed."""
 
 SMALL_COLUMNS = (
     "role, world, number, status, error, rows, claimed_epsilon, claimed_delta, seconds, "
     "attempts, table_hash, features_sha, row_sha"
 )
-"""All columns but the features."""
+"""All columns except the features."""
 
 _LITTLE_ENDIAN = np.dtype("<f8")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredOutcome(TrialEnd):
-    """How a trial ended, as the store has it: without its features.
+    """How a trial ended, as the store returns it: without its features.
 
     Attributes:
         digest: SHA-256 of its features; None unless it finished.
@@ -59,13 +59,13 @@ class StoredOutcome(TrialEnd):
 class StoredOutcomes(Mapping[Trial, StoredOutcome]):
     """The outcomes of one role in an open run folder, in the order of world and number.
 
-    Nothing is cached: each access reads the store, so later outcomes are included.
+    Nothing is cached: each access reads the store, and includes outcomes saved meanwhile.
 
     Args:
         find: Reads the outcome of one trial; None if it has none.
         role: The role.
         walk: Reads all outcomes of a role.
-        vectors: Reads the features of finished trials, one after the other.
+        vectors: Reads the features of finished trials, one by one.
         count: Counts the outcomes of a role.
     """
 
@@ -85,10 +85,10 @@ class StoredOutcomes(Mapping[Trial, StoredOutcome]):
         self._count = count
 
     def __getitem__(self, trial: Trial) -> StoredOutcome:
-        found = self._find(trial) if trial.role is self._role else None
-        if found is None:
+        outcome = self._find(trial) if trial.role is self._role else None
+        if outcome is None:
             raise KeyError(trial)
-        return found
+        return outcome
 
     def __iter__(self) -> Iterator[Trial]:
         return (outcome.trial for outcome in self.stream())
@@ -97,15 +97,15 @@ class StoredOutcomes(Mapping[Trial, StoredOutcome]):
         return self._count(self._role)
 
     def stream(self) -> Iterator[StoredOutcome]:
-        """All of them, one after the other."""
+        """All outcomes, one by one."""
         return self._walk(self._role)
 
     def features(self, trials: Sequence[Trial], place: slice = slice(None)) -> StoredFeatures:
-        """The features of some finished trials, to be read when they are needed.
+        """The features of some finished trials, read only when they are needed.
 
         Args:
             trials: The trials, in the order of the rows.
-            place: Which of their features: those of one attack, for example.
+            place: Slice of their features, such as those of one attack.
         """
         return StoredFeatures(trials, place, self._vectors)
 
@@ -114,12 +114,12 @@ class StoredOutcomes(Mapping[Trial, StoredOutcome]):
 class StoredFeatures:
     """Feature vectors [n, f] that stay in the run folder until rows of them are asked for.
 
-    Read as an array is: `features[:]` is the matrix, `features[rows]` some rows of it.
+    Indexed like an array: `features[:]` is the matrix, `features[rows]` some rows of it.
 
     Attributes:
         trials: The trial of each row.
-        place: Which features of a trial.
-        vectors: Reads all features of trials, one after the other.
+        place: Slice of the features of a trial.
+        vectors: Reads all features of trials, one by one.
     """
 
     trials: Sequence[Trial]
@@ -130,7 +130,7 @@ class StoredFeatures:
         return len(self.trials)
 
     def __getitem__(self, rows: slice | npt.NDArray[np.intp] | BoolArray) -> FloatArray:
-        """Some rows as a matrix of their own.
+        """Reads some rows as a matrix.
 
         Raises:
             AttackError: If trials have different numbers of features.
@@ -139,13 +139,13 @@ class StoredFeatures:
         chosen = np.arange(len(self.trials))[rows]
         matrix = np.empty((0, 0))
         vectors = self.vectors(self.trials[row] for row in chosen)
-        for place, vector in enumerate(vectors):
-            own = vector[self.place]
-            if place == 0:
-                matrix = np.empty((len(chosen), len(own)))
-            elif matrix.shape[1:] != own.shape:
+        for position, vector in enumerate(vectors):
+            features = vector[self.place]
+            if position == 0:
+                matrix = np.empty((len(chosen), len(features)))
+            elif matrix.shape[1:] != features.shape:
                 raise AttackError("an attack must give the same number of features of every table")
-            matrix[place] = own
+            matrix[position] = features
         return matrix
 
 
@@ -156,7 +156,7 @@ def row_of(outcome: Outcome) -> tuple[Any, ...]:
         blob = outcome.features.astype(_LITTLE_ENDIAN).tobytes()
         digest = hashlib.sha256(blob).hexdigest()
     role, world, number = outcome.trial
-    plain = (
+    columns = (
         role.value,
         world.value,
         number,
@@ -169,19 +169,19 @@ def row_of(outcome: Outcome) -> tuple[Any, ...]:
         None if outcome.table is None else outcome.table.hex(),
         digest,
     )
-    return (*plain, _checksum(plain), blob)
+    return (*columns, _checksum(columns), blob)
 
 
 def outcome_of(row: Sequence[Any]) -> StoredOutcome:
     """An outcome from `SMALL_COLUMNS`.
 
     Raises:
-        ValueError: If any of them has changed since it was saved.
+        ValueError: If a column has changed since it was saved.
     """
-    *plain, sha = row
-    role, world, number, status, error, count, epsilon, delta, *rest = plain
+    *columns, checksum = row
+    role, world, number, status, error, count, epsilon, delta, *rest = columns
     seconds, attempts, table, digest = rest
-    if _checksum(plain) != sha:
+    if _checksum(columns) != checksum:
         raise ValueError(f"trial {role}/{world}/{number} has changed")
     return StoredOutcome(
         trial=Trial(Role(role), World(world), number),
@@ -197,16 +197,16 @@ def outcome_of(row: Sequence[Any]) -> StoredOutcome:
 
 
 def vector_of(outcome: StoredOutcome, blob: bytes | None) -> FloatArray | None:
-    """The features [f] of an outcome, read-only; None if it has none.
+    """The features [f] of an outcome, read-only; None if it has no features.
 
     Raises:
-        ValueError: If they have changed since they were saved.
+        ValueError: If the features have changed since they were saved.
     """
     if (None if blob is None else hashlib.sha256(blob).digest()) != outcome.digest:
         raise ValueError(f"the features of trial {outcome.trial.id} have changed")
     return None if blob is None else np.frombuffer(blob, dtype=_LITTLE_ENDIAN)
 
 
-def _checksum(plain: Sequence[Any]) -> str:
-    """SHA-256 of all columns but the features, whose own digest is among them."""
-    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+def _checksum(columns: Sequence[Any]) -> str:
+    """SHA-256 of all columns except the features, whose digest is one of the columns."""
+    return hashlib.sha256(json.dumps(columns).encode()).hexdigest()

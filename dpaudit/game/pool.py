@@ -1,6 +1,6 @@
-"""Worker processes, each with a pipe of its own; when they end, so do all processes they started.
+"""Worker processes, each with its own pipe; when they end, so do all processes they started.
 
-Of a worker that dies only the call under way is lost, and which one that is the pipe says.
+A worker that dies loses only the call under way; its pipe shows which one that is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpaudit.game import watcher, worker
 from dpaudit.game.flight import BatchLoss, Stopwatch
 
 TICK_SECONDS = 0.5
-"""Interval at which the coordinator looks for batches over their time."""
+"""Interval at which the coordinator checks for batches over their time limit."""
 START_SECONDS = 600.0
 """How long a worker may take to begin a call, whatever the limit of a trial."""
 END_SECONDS = 8.0
@@ -33,7 +33,7 @@ _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; from dpaudit.game.runner import main; "
     "main(int(sys.argv[1]))"
 )
-"""The program of a worker. It gets its search path first, for dpaudit may be imported from it."""
+"""The program of a worker. It sets the search path first: dpaudit may be imported from it."""
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for a stop."""
 
@@ -44,7 +44,7 @@ class Report(NamedTuple):
     Attributes:
         answer: What the function returned, or an error of dpaudit that it raised.
         loss: Why there is no answer; None if there is one.
-        printed: What was printed meanwhile, where the caller asks for it.
+        printed: What was printed meanwhile; only workers of a cluster report it.
     """
 
     answer: Any = None
@@ -56,13 +56,13 @@ class PoolWorker:
     """A process that runs `runner` and makes calls one after another.
 
     Attributes:
-        waiting: Calls without a report. Only the first of them is under way.
-        connection: Ready when there may be a report.
+        waiting: Calls without a report; only the first of them is under way.
+        connection: Readable when there may be a report.
         process: The process.
     """
 
     def __init__(self, family: Family) -> None:
-        """Starts it.
+        """Starts the process.
 
         Raises:
             OSError: If the system refuses.
@@ -70,7 +70,7 @@ class PoolWorker:
         self.waiting = 0
         self.connection, theirs = Pipe()
         self._watch = Stopwatch(longest_step=2 * TICK_SECONDS)
-        # Blocked here and, until it has imported what it needs, in the process.
+        # Blocked here, and in the process until it has finished its imports.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, worker.OF_THE_GROUP)
         try:
             with theirs:
@@ -91,16 +91,15 @@ class PoolWorker:
             self.connection.send((function, arguments))
 
     def poll(self, seconds: float | None) -> Report | None:
-        """Looks what came of the first call without a report.
+        """Checks on the first call without a report.
 
         Args:
-            seconds: How long it may take from its beginning; None for no limit.
+            seconds: Time limit of the call, from when it begins; None for no limit.
 
         Returns:
-            The report, or None while the call is under way. If it was lost, the process is of no
-            use any more.
+            The report, or None while the call is under way. After a loss, end the process.
         """
-        ended = self.process.poll() is not None  # first, for it may have answered before
+        ended = self.process.poll() is not None  # asked first: it may answer and then end
         try:
             while self.connection.poll():
                 message = self.connection.recv_bytes()
@@ -118,13 +117,13 @@ class PoolWorker:
         return Report(loss=BatchLoss.LATE) if late else None
 
     def report(self, seconds: float) -> Report:
-        """As `poll`, once the call is no longer under way."""
+        """Waits until the call has ended, then reports as `poll` does."""
         while (report := self.poll(seconds)) is None:
             wait([self.connection], TICK_SECONDS)
         return report
 
     def end(self) -> None:
-        """Kills it and its process group; the family ends whatever has left that."""
+        """Kills the process and its group; the family ends processes that have left the group."""
         self.process.kill()
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -137,11 +136,11 @@ class Pool:
 
     Attributes:
         owner: The process that started them.
-        processes: Those that run.
+        processes: The running workers.
     """
 
     def __init__(self) -> None:
-        """Prepares it; workers start when they are needed.
+        """Prepares the pool; workers start when they are needed.
 
         Raises:
             OSError: If the system refuses.
@@ -151,11 +150,11 @@ class Pool:
         self._family = Family()
 
     def least_busy(self, workers: int) -> PoolWorker:
-        """One of so many processes: an idle one, a new one, or the one with the fewest calls."""
+        """Picks one of at most `workers`: idle, else new, else the one with the fewest calls."""
         for process in list(self.processes):
             if not process.waiting and process.process.poll() is not None:
                 self.end(process)
-        chosen = min(self.processes[:workers], key=lambda one: one.waiting, default=None)
+        chosen = min(self.processes[:workers], key=lambda process: process.waiting, default=None)
         if chosen is None or (chosen.waiting and len(self.processes) < workers):
             chosen = PoolWorker(self._family)
             self.processes.append(chosen)
@@ -167,7 +166,7 @@ class Pool:
         process.end()
 
     def end_all(self) -> None:
-        """Stops the workers at once, with all processes that they have started."""
+        """Stops all workers at once, with all processes that they have started."""
         try:
             for process in self.processes:
                 process.end()
@@ -190,7 +189,7 @@ def current_pool() -> Pool:
 def kill_workers() -> None:
     """Stops every worker at once, with all processes that it has started.
 
-    Nothing happens if there is none, nor in a fork of the process that started them.
+    Does nothing if there are no workers, or in a fork of the process that started them.
     """
     global _pool
     if _pool is None or _pool.owner != os.getpid():
@@ -212,7 +211,7 @@ def interrupts_held() -> Iterator[list[int]]:
     """
     held: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield held  # signals are handled in the main thread alone
+        yield held  # only the main thread handles signals
         return
 
     def hold(number: int, frame: FrameType | None) -> None:
@@ -238,9 +237,9 @@ _users = 0
 
 @contextmanager
 def workers_ended() -> Iterator[None]:
-    """Stops every worker at the end, however it is reached, with a generator's threads and forks.
+    """Stops every worker on leaving, in whatever way, with a generator's threads and forks.
 
-    If nested, only the outermost does so, and consecutive runs share their workers.
+    If nested, only the outermost stops them, so consecutive runs share their workers.
     """
     global _users
     _users += 1
@@ -260,7 +259,7 @@ class Family:
     themselves, and only their process groups are ended with them.
 
     Attributes:
-        environment: What every worker's environment must hold.
+        environment: Variables that every worker's environment must hold.
     """
 
     def __init__(self) -> None:
@@ -269,28 +268,30 @@ class Family:
         Raises:
             OSError: If the system refuses.
         """
-        # A name of its own, not a value: audits inside a worker leave it there.
+        # The marker is the name of a variable, not its value, so an audit inside a worker adds its
+        # own and keeps this one.
         self._marker = f"DPAUDIT_POOL_{secrets.token_hex(8).upper()}"
         self._coordinator = os.getpid()
         self.environment = {self._marker: "1"}
-        self._watcher = self._watched() if sys.platform == "linux" else None
+        self._watcher = self._start_watcher() if sys.platform == "linux" else None
 
     def end(self) -> None:
-        """Kills whatever is left of the family; nothing happens in a fork of the coordinator."""
+        """Kills whatever is left of the family; does nothing in a fork of the coordinator."""
         if self._watcher is None or os.getpid() != self._coordinator:
             return
         assert self._watcher.stdin is not None
         self._watcher.stdin.close()
         try:
-            done = self._watcher.wait(END_SECONDS) == 0
+            all_ended = self._watcher.wait(END_SECONDS) == 0
         except subprocess.TimeoutExpired:
             self._watcher.kill()
             self._watcher.wait()
-            done = False
-        if not done:  # foreign code has stopped or killed it
+            all_ended = False
+        if not all_ended:  # foreign code has stopped or killed it
             watcher.end_all(self._marker, set(), spare=os.getpid())
 
-    def _watched(self) -> subprocess.Popen[bytes]:
+    def _start_watcher(self) -> subprocess.Popen[bytes]:
+        """Starts the watcher, whose open standard input keeps it waiting."""
         return subprocess.Popen(
             [sys.executable, "-I", "-S", watcher.__file__, self._marker, str(os.getpid())],
             stdin=subprocess.PIPE,

@@ -1,7 +1,7 @@
-"""The program of a worker process: the calls that it is asked for, one after another.
+"""The program of a worker process, which makes calls one after another.
 
-`pool.PoolWorker` starts it and has the other end of its pair of sockets. Whatever generators do
-to this process, they do not do it to the coordinator, nor to the worker of a cluster.
+`pool.PoolWorker` starts it and holds the other end of its pair of sockets. Whatever generators do
+to this process, the coordinator and the worker of a cluster are not affected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Greeting(NamedTuple):
 
     Attributes:
         versions: Versions of libraries, by name.
-        sources: Digests of the code, by what it is of; None for what travels with the payload.
+        sources: Digests of source code, by its part of the audit; None if it travels with the
+            payload.
         trouble: Why the payload cannot be loaded; empty if it can.
     """
 
@@ -39,10 +40,10 @@ class Greeting(NamedTuple):
     trouble: str = ""
 
     def difference(self, other: Greeting) -> str:
-        """The differences of another process, as the end of "it has ..."; or nothing."""
-        for name, here in self.versions.items():
-            if other.versions.get(name) != here:
-                return f"{name} {other.versions.get(name)}, and this process has {here}"
+        """The first difference of another process, to complete "it has ..."; empty if equal."""
+        for name, own_version in self.versions.items():
+            if other.versions.get(name) != own_version:
+                return f"{name} {other.versions.get(name)}, and this process has {own_version}"
         if other.trouble:
             return f"no way to load what is audited: {other.trouble}"
         for name, digest in self.sources.items():
@@ -57,45 +58,48 @@ def greeting_of(payload: Payload) -> Greeting:
     with patches_apart():
         for role, blob in payload.generators.items():
             parts[f"the generator ({role.in_words})"] = pickle.loads(blob)
-        parts |= {f"the attack {type(one).__name__}": one for one in payload.attacks}
+        parts |= {f"the attack {type(attack).__name__}": attack for attack in payload.attacks}
         return Greeting(versions(), {name: _digest(part) for name, part in parts.items()})
 
 
 def greet(payload_file: PayloadFile) -> Greeting:
-    """As `greeting_of`, in a worker; why the payload cannot be loaded is part of the answer."""
+    """As `greeting_of`, in a worker; a payload that cannot be loaded is part of the answer."""
     try:
         return worker.call(greeting_of, payload_file)
-    except BaseException as error:  # noqa: BLE001 - of a generator's or an attack's modules
+    except BaseException as error:  # noqa: BLE001 - a generator's or an attack's module raised it
         return Greeting(versions(), {}, error_line(error))
 
 
 def _digest(part: object) -> str | None:
+    """The digest of the source of a part; None if the part is sent by value."""
     if travels_by_value(part):
         return None
     try:
         return source_digest(part)
-    except OSError:  # it has travelled by value, and its file is not here
+    except OSError:  # it was sent by value, and its file is not here
         return None
 
 
 def main(descriptor: int) -> None:
-    """Answers until the other end is closed."""
+    """Answers calls until the other end is closed."""
     connection = Connection(descriptor)
     worker.lead(os.getppid())
     with suppress(EOFError, OSError):  # the coordinator has ended
         while True:
             function, arguments = connection.recv()
-            connection.send_bytes(b"")  # the time of the call runs from here
+            connection.send_bytes(b"")  # the time limit of the call starts here
             connection.send(_answer(function, arguments))
 
 
 def _answer(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """What a function returns, or an error of dpaudit."""
+    """The result of a function, or an error of dpaudit that it raised."""
     try:
         return function(*arguments)
     except DpauditError as error:
         return error
     except Exception as error:  # noqa: BLE001 - the worker's own trouble, such as a full disk
-        if not isinstance(error, OSError):  # a folder that is gone or a full disk says it all
+        if not isinstance(
+            error, OSError
+        ):  # the message of a missing folder or a full disk says it all
             traceback.print_exc()  # into the log
         return ClusterError(f"a worker cannot run trials: {error_line(error)}")

@@ -1,12 +1,12 @@
 """The run folder: one SQLite file, one transaction per finished trial, one writer.
 
-A write-ahead log that is synchronised at each trial: a trial acknowledged is on disk. The writer
-holds `flock` on the folder, which the system releases when the process dies; a lock file that
-merely exists would block resuming for ever. Not for network file systems: SQLite's locks do not
-hold there.
+The write-ahead log is synchronised at each trial, so an acknowledged trial is on disk. The writer
+holds `flock` on the folder, which the system releases when the process dies; a mere lock file would
+block resuming for ever. The folder must not be on a network file system, where SQLite's locks do
+not work.
 
-Private values are kept only as digests that confirm no guess without the folder's salt; random
-streams are named after the unsalted digests, which never leave the process.
+Private values are kept only as salted digests, which confirm no guess without the folder's salt.
+Random streams are named after the unsalted digests, which never leave the process.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ CREATE TABLE IF NOT EXISTS audit (
 );
 """
 STORE_FILE = "trials.sqlite"
-"""Name of the file of a run folder that holds its trials."""
+"""Name of the file in a run folder that has its trials."""
 LOG_FILE = "workers.log"
-"""Name of the file of a run folder for what generators print and raise: never to be shared."""
+"""Name of the file in a run folder for what generators print and raise: never to be shared."""
 
 SYNCHRONOUS = "FULL"
-"""SQLite's setting: what was committed outlives a power cut, not only the program."""
+"""SQLite's setting: a commit survives a power cut, not only the end of the program."""
 _DIGESTED: Final = {
     "data": "the table",
     "schema": "the schema",
     "target record": "the target",
     "target replacement": "the record that replaces the target",
 }
-"""Parts of a specification that may be stored as digests, in words."""
+"""Parts of a specification that may be stored as digests, by name, in words."""
 ABSENT = "not there"
 """The version entry of software that a run does not use."""
 BUSY_SECONDS = 60.0
-"""The run gives up if another program, such as a backup, locks the store for longer than this."""
+"""The run fails if another program, such as a backup, locks the store for longer than this."""
 
 
 class RunFolder:
@@ -72,23 +72,23 @@ class RunFolder:
 
     Args:
         path: The folder; created if it does not exist.
-        spec: What is audited, as JSON; a folder belongs to one specification. Of what it marks
-            `Private` the folder keeps a salted digest.
+        spec: What is audited, as JSON; a folder belongs to one specification. The folder keeps
+            only salted digests of values marked `Private`.
         versions: Versions of installed software; kept with the specification.
 
     Raises:
-        RunFolderError: If the folder cannot be written, another process holds it, or it holds
-            an audit with another specification (names the field) or of other versions.
+        RunFolderError: If the folder cannot be written, another process holds it, or it holds an
+            audit with another specification (the message names the field) or other versions.
     """
 
     def __init__(self, path: Path, *, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
         self.path = path
         self.log = path / LOG_FILE
-        self.last_failure: Outcome | None = None  # for standard error; its message is never stored
+        self.last_failure: Outcome | None = None  # to be shown; its message is never stored
         self._logged = set[str]()
         with ExitStack() as opened:
-            opened.enter_context(_locked(path))
-            with self._usable("hold a run", "give another `out`"):
+            opened.enter_context(_lock(path))
+            with self._folder_errors("hold a run", "give another `out`"):
                 _keep_private(path)
                 self._db = sqlite3.connect(
                     path / STORE_FILE, isolation_level=None, timeout=BUSY_SECONDS
@@ -98,9 +98,9 @@ class RunFolder:
                 self._db.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
                 self._db.executescript(_AUDIT + TABLE)
                 self._require_columns()
-                used = self._check()
+                used = self._holds_audit()
                 self.salt = salt_of(path) if used else new_salt(path)
-                self._claim_for(self.salt.sealed(spec), versions)
+                self._require_same_audit(self.salt.sealed(spec), versions)
                 self._files = _identities(path)
             self._opened = opened.pop_all()
 
@@ -115,7 +115,7 @@ class RunFolder:
         self._opened.close()
 
     @contextmanager
-    def _usable(self, what: str, advice: str) -> Iterator[None]:
+    def _folder_errors(self, what: str, advice: str) -> Iterator[None]:
         """Turns errors of SQLite, files and damaged rows into a `RunFolderError`."""
         try:
             yield
@@ -129,22 +129,22 @@ class RunFolder:
         """Refuses a folder whose trials have no digest of their table.
 
         Raises:
-            ValueError: If they have none.
+            ValueError: If the column is missing.
         """
-        there = {name for _, name, *_ in self._db.execute("PRAGMA table_info(trial)")}
-        if "table_hash" not in there:
+        columns = {name for _, name, *_ in self._db.execute("PRAGMA table_info(trial)")}
+        if "table_hash" not in columns:
             raise ValueError("an earlier dpaudit began it")
 
-    def _check(self) -> bool:
-        """Whether the store holds an audit; reads all of it, so that damage is found before a run.
+    def _holds_audit(self) -> bool:
+        """Whether the store holds an audit. Reads all of it, to find damage before a run.
 
         Raises:
-            RunFolderError: If it is damaged.
+            RunFolderError: If the store is damaged.
         """
-        with self._readable():
-            [[found], *_] = self._db.execute("PRAGMA integrity_check(1)").fetchall()
-            if found != "ok":
-                raise ValueError(found)
+        with self._read_errors():
+            [[verdict], *_] = self._db.execute("PRAGMA integrity_check(1)").fetchall()
+            if verdict != "ok":
+                raise ValueError(verdict)
             trials = 0
             for *row, blob in self._db.execute(f"SELECT {SMALL_COLUMNS}, features FROM trial"):
                 vector_of(outcome_of(row), blob)
@@ -155,7 +155,7 @@ class RunFolder:
         return bool(audits)
 
     def ensure_kept(self) -> None:
-        """Makes sure that what was saved is still in the folder.
+        """Makes sure that saved trials are still in the folder.
 
         Raises:
             RunFolderError: If the store was deleted or replaced while it was open.
@@ -166,17 +166,20 @@ class RunFolder:
                 "trials are lost: run the same command again, and let nothing clean that folder up"
             )
 
-    def _claim_for(self, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+    def _require_same_audit(self, spec: Mapping[str, Any], versions: Mapping[str, str]) -> None:
+        """Stores the specification in a new folder; refuses another one in a used folder."""
         text = json.dumps(spec, sort_keys=True)
         self._db.execute(
             "INSERT OR IGNORE INTO audit VALUES (1, ?, ?)", (text, json.dumps(dict(versions)))
         )
-        stored, used = self._db.execute("SELECT spec_json, versions_json FROM audit").fetchone()
-        there, here, installed = json.loads(stored), json.loads(text), json.loads(used)
+        stored, stored_versions = self._db.execute(
+            "SELECT spec_json, versions_json FROM audit"
+        ).fetchone()
+        there, here, installed = json.loads(stored), json.loads(text), json.loads(stored_versions)
         if there == here:
             self._compare_versions(installed, versions)
             return
-        differing = list(dict.fromkeys(starmap(_difference, _changes(there, here))))[:3]
+        differing = list(dict.fromkeys(starmap(_describe_change, _list_changes(there, here))))[:3]
         other = [name for name in changed_keys(installed, versions) if name in installed]
         differing += [
             f"{name} is {installed[name]} there and {versions.get(name, ABSENT)} here"
@@ -188,7 +191,7 @@ class RunFolder:
         )
 
     def _compare_versions(self, there: Mapping[str, str], here: Mapping[str, str]) -> None:
-        """Refuses other libraries: half of a run could differ from the rest."""
+        """Refuses other versions of libraries: one part of a run could differ from the rest."""
         changed = changed_keys(there, here)
         if changed:
             name = changed[0]
@@ -199,15 +202,15 @@ class RunFolder:
             )
 
     def save(self, outcome: Outcome) -> None:
-        """Writes one outcome durably; a trial that is already there is left as it is.
+        """Writes one outcome durably; a trial that is already stored stays as it is.
 
-        What a generator raised goes to the log; of each way of failing one traceback.
+        Errors of the generator go to the log, with one traceback for each kind of error.
 
         Raises:
-            RunFolderError: If it cannot be written.
+            RunFolderError: If the outcome cannot be written.
         """
         self.ensure_kept()
-        with self._usable("take another trial", "fix that and run the same command again"):
+        with self._folder_errors("take another trial", "fix that and run the same command again"):
             row = row_of(outcome)
             values = ", ".join("?" for _ in row)
             self._db.execute(
@@ -219,7 +222,8 @@ class RunFolder:
                 self._log(outcome)
 
     def _log(self, outcome: Outcome) -> None:
-        with open(self.log, "a", encoding="utf-8", opener=_private) as log:
+        """Logs a failure, with its traceback unless the same error is in the log."""
+        with open(self.log, "a", encoding="utf-8", opener=_open_private) as log:
             log.write(f"{printable(f'{outcome.trial.id} failed: {outcome.message}')}\n")
             if outcome.error not in self._logged:
                 self._logged.add(outcome.error)
@@ -231,8 +235,8 @@ class RunFolder:
         Raises:
             RunFolderError: If the file is damaged.
         """
-        with self._readable():
-            return {trial for trial in trials if self._row(trial, "1") is not None}
+        with self._read_errors():
+            return {trial for trial in trials if self._select(trial, "1") is not None}
 
     def count(self, role: Role, *, failed: bool = False) -> int:
         """Number of stored trials of a role, or of those that failed.
@@ -240,24 +244,28 @@ class RunFolder:
         Raises:
             RunFolderError: If the file is damaged.
         """
-        with self._readable():
-            [found] = self._db.execute(
+        with self._read_errors():
+            [trials] = self._db.execute(
                 "SELECT COUNT(*) FROM trial WHERE role = ? AND (status != ? OR ?)",
                 (role.value, TrialStatus.FINISHED.value, not failed),
             ).fetchone()
-        return int(found)
+        return int(trials)
 
     def outcomes(self, role: Role) -> StoredOutcomes:
         """The outcomes of one role, read on access, while the folder is open."""
         return StoredOutcomes(
-            role, find=self._find, walk=self._walk, vectors=self._vectors, count=self.count
+            role,
+            find=self._read,
+            walk=self._read_all,
+            vectors=self._read_features,
+            count=self.count,
         )
 
     def outcome(self, trial: Trial) -> Outcome:
-        """The whole outcome of one trial, including its features.
+        """The whole outcome of one trial, with its features.
 
         Raises:
-            KeyError: If it has no outcome.
+            KeyError: If the trial has no outcome.
             RunFolderError: If the file is damaged.
         """
         end = self.outcomes(trial.role)[trial]
@@ -270,33 +278,34 @@ class RunFolder:
             seconds=end.seconds,
             attempts=end.attempts,
             table=end.table,
-            features=next(self._vectors([trial])) if end.finished else None,
+            features=next(self._read_features([trial])) if end.finished else None,
         )
 
-    def _row(self, trial: Trial, columns: str) -> Any:
-        """Some columns of one trial; None if it has no outcome."""
+    def _select(self, trial: Trial, columns: str) -> Any:
+        """Selects columns of one trial; None if it has no outcome."""
         return self._db.execute(
             f"SELECT {columns} FROM trial WHERE role = ? AND world = ? AND number = ?",
             (trial.role.value, trial.world.value, trial.number),
         ).fetchone()
 
-    def _find(self, trial: Trial) -> StoredOutcome | None:
-        with self._readable():
-            row = self._row(trial, SMALL_COLUMNS)
+    def _read(self, trial: Trial) -> StoredOutcome | None:
+        with self._read_errors():
+            row = self._select(trial, SMALL_COLUMNS)
             return None if row is None else outcome_of(row)
 
-    def _walk(self, role: Role) -> Iterator[StoredOutcome]:
-        with self._readable():
+    def _read_all(self, role: Role) -> Iterator[StoredOutcome]:
+        with self._read_errors():
             for row in self._db.execute(
                 f"SELECT {SMALL_COLUMNS} FROM trial WHERE role = ? ORDER BY world, number",
                 (role.value,),
             ):
                 yield outcome_of(row)
 
-    def _vectors(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
+    def _read_features(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
+        """Reads the features of finished trials, one by one."""
         for trial in trials:
-            with self._readable():
-                row = self._row(trial, f"{SMALL_COLUMNS}, features")
+            with self._read_errors():
+                row = self._select(trial, f"{SMALL_COLUMNS}, features")
                 if row is None:
                     raise ValueError(f"trial {trial.id} is gone")
                 *small, blob = row
@@ -306,19 +315,19 @@ class RunFolder:
             yield vector
 
     def seconds(self, role: Role) -> float:
-        """Wall times of the stored trials of a role, summed.
+        """The total wall time of the stored trials of a role.
 
         Raises:
             RunFolderError: If the file is damaged.
         """
-        with self._readable():
-            [found] = self._db.execute(
+        with self._read_errors():
+            [total] = self._db.execute(
                 "SELECT TOTAL(seconds) FROM trial WHERE role = ?", (role.value,)
             ).fetchone()
-        return float(found)
+        return float(total)
 
-    def _readable(self) -> AbstractContextManager[None]:
-        return self._usable("be read", f"its {STORE_FILE} is damaged: give another `out`")
+    def _read_errors(self) -> AbstractContextManager[None]:
+        return self._folder_errors("be read", f"its {STORE_FILE} is damaged: give another `out`")
 
 
 def changed_keys(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
@@ -326,47 +335,53 @@ def changed_keys(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]
     return [key for key in sorted({*there, *here}) if there.get(key) != here.get(key)]
 
 
-def _changes(
+def _list_changes(
     there: Mapping[str, Any], here: Mapping[str, Any], within: str = ""
 ) -> list[tuple[str, Any, Any]]:
-    """What differs between two JSON objects, as deep as both have objects: key, there, here."""
-    found = []
+    """Lists the differences of two JSON objects, down to their leaves: key, there, here."""
+    changes = []
     for key in changed_keys(there, here):
-        was, now, name = there.get(key), here.get(key), f"{within}{key}"
-        if isinstance(was, list) and isinstance(now, list) and _names(was) == _names(now) != []:
-            was, now = ({one["name"]: one for one in of} for of in (was, now))
-        if isinstance(was, dict) and isinstance(now, dict) and SALTED not in {*was, *now}:
-            found += _changes(was, now, f"{name} ")
+        before, after, name = there.get(key), here.get(key), f"{within}{key}"
+        if (
+            isinstance(before, list)
+            and isinstance(after, list)
+            and _names(before) == _names(after) != []
+        ):
+            before, after = (
+                {entry["name"]: entry for entry in entries} for entries in (before, after)
+            )
+        if isinstance(before, dict) and isinstance(after, dict) and SALTED not in {*before, *after}:
+            changes += _list_changes(before, after, f"{name} ")
         else:
-            found.append((name, was, now))
-    return found
+            changes.append((name, before, after))
+    return changes
 
 
-def _difference(key: str, was: Any, now: Any) -> str:
-    """A difference of two specifications for a reader, to whom digests say nothing."""
+def _describe_change(key: str, was: Any, now: Any) -> str:
+    """Describes a difference of two specifications for a reader, without digests."""
     if key.endswith((" source", " reached")):
         return "the code of the generator, of an attack or of what they import has changed"
     if key in _DIGESTED:
         return f"{_DIGESTED[key]} differs"
-    return f"{key} is {_short(was)} there and {_short(now)} here"
+    return f"{key} is {_shortened(was)} there and {_shortened(now)} here"
 
 
 def _names(value: Any) -> list[Any]:
-    """The names of a list of attacks; none of any other value."""
-    return [one["name"] for one in value if isinstance(one, dict) and "name" in one]
+    """The names in a list of attacks; empty for any other list."""
+    return [entry["name"] for entry in value if isinstance(entry, dict) and "name" in entry]
 
 
 def specification_of(path: Path) -> dict[str, Any]:
-    """The specification that a run folder belongs to.
+    """The specification of a run folder.
 
     Args:
         path: The run folder.
 
     Returns:
-        The specification, as JSON, with salted digests for what is private.
+        The specification, as JSON, with salted digests in place of private values.
 
     Raises:
-        RunFolderError: If it holds no run, or one that cannot be read.
+        RunFolderError: If the folder holds no run, or cannot be read.
     """
     file = path / STORE_FILE
     if not os.path.isfile(file):
@@ -374,39 +389,40 @@ def specification_of(path: Path) -> dict[str, Any]:
     try:
         with closing(sqlite3.connect(file)) as db:
             [text] = db.execute("SELECT spec_json FROM audit").fetchone()
-        found: dict[str, Any] = parse_json(text)
+        specification: dict[str, Any] = parse_json(text)
     except (sqlite3.Error, ValueError, TypeError) as error:
         reason = one_line(str(error))
         raise RunFolderError(f"{file} cannot be read: {reason}; it is damaged") from error
-    return found
+    return specification
 
 
 def _identities(path: Path) -> list[tuple[int, int] | None]:
-    """Device and inode of the store and its write-ahead log; None for one that is not there."""
-    found: list[tuple[int, int] | None] = []
+    """Device and inode of the store and its write-ahead log; None for a missing file."""
+    identities: list[tuple[int, int] | None] = []
     for file in (path / STORE_FILE, path / f"{STORE_FILE}-wal"):
         try:
             status = file.stat()
-            found.append((status.st_dev, status.st_ino))
+            identities.append((status.st_dev, status.st_ino))
         except OSError:
-            found.append(None)
-    return found
+            identities.append(None)
+    return identities
 
 
 def _keep_private(path: Path) -> None:
-    """Makes the existing files of the store readable by the owner only."""
+    """Makes the files of the store readable by their owner only."""
     store = path / STORE_FILE
     if not store.exists():  # else SQLite would create it for all to read
         os.close(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
-    for file in path.glob(f"{STORE_FILE}*"):  # with the write-ahead log that a crash left
+    for file in path.glob(f"{STORE_FILE}*"):  # including a write-ahead log that a crash left
         if file.is_file():
             file.chmod(PRIVATE_FILE)
 
 
-def _locked(path: Path) -> IO[bytes]:
+def _lock(path: Path) -> IO[bytes]:
+    """Makes the run folder if necessary, and locks it; closing the file unlocks it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = open(path / "lock", "ab", opener=_private)  # noqa: SIM115 - held by the caller
+        lock = open(path / "lock", "ab", opener=_open_private)  # noqa: SIM115 - held by the caller
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunFolderError(
@@ -427,17 +443,18 @@ def _locked(path: Path) -> IO[bytes]:
     return lock
 
 
-def _private(name: str, flags: int) -> int:
+def _open_private(name: str, flags: int) -> int:
+    """An `opener` for files that only their owner may read."""
     return os.open(name, flags, PRIVATE_FILE)
 
 
-def _short(value: Any) -> str:
+def _shortened(value: Any) -> str:
     named = _names(value) if isinstance(value, list) else []
     return clipped(", ".join(named) or json.dumps(value), 60)
 
 
 SALT_FILE = "salt"
-"""Name of the file of a run folder that holds its salt."""
+"""Name of the file in a run folder that has its salt."""
 SALTED = "salted_sha256"
 """Key of a digest in a stored specification."""
 PRIVATE_FILE = 0o600
@@ -472,9 +489,9 @@ class Salt(NamedTuple):
 
     def sealed(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """A specification with every private value replaced by its salted digest."""
-        return {key: self._sealed(value) for key, value in spec.items()}
+        return {key: self._seal(value) for key, value in spec.items()}
 
-    def _sealed(self, value: Any) -> Any:
+    def _seal(self, value: Any) -> Any:
         if isinstance(value, Private):
             return {**value.public, SALTED: self.digest(value.value)}
         return self.sealed(value) if isinstance(value, Mapping) else value

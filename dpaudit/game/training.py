@@ -1,6 +1,6 @@
 """Runs trials: trains shadow models, samples them, keeps the attacks' features, drops the rest.
 
-A fitted model's disclosures, in addition to its synthetic rows, are taken before it is dropped.
+What a model discloses in addition to its synthetic rows is taken before the model is dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pandas as pd
 from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
 from dpaudit.game.features import NOTHING, digest_of, features_of_table, features_of_values
-from dpaudit.game.meter import PRECISION, CallCost, metered, peak_memory
+from dpaudit.game.meter import PRECISION, CallCost, measure_cost, peak_memory
 from dpaudit.game.trial import (
     ModelClaim,
     Outcome,
@@ -64,20 +64,20 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
     """Runs trials of one role; any error of the generator is their outcome.
 
     A `BatchGenerator` trains their models together; if that fails, one at a time, to find the trial
-    that made it fail. Where an attack sees what trainings cost, each model is trained alone, after
-    one of each world that is dropped: the first ones of a process load modules and fill caches.
+    that made it fail. If an attack sees what trainings cost, each model is trained alone, after a
+    model of each world has been trained and dropped: the first trainings of a process load modules
+    and fill caches.
 
-    A replay trains the same model the other way: `fit` on the trial's own table,
-    alone. It shows whether a model trained with others depends on them, or on the row that it
-    should lack.
+    A replay trains the same model in the other way: `fit` alone, on the trial's own table. It shows
+    whether a model trained with others depends on them, or on the row that it should lack.
 
     Args:
         payload: The run.
-        trials: Which trials; models of one shape (`BatchGenerator.batch_key`) that are asked for
-            one number of rows.
+        trials: The trials; their models have one shape (`BatchGenerator.batch_key`) and one number
+            of requested rows.
 
     Returns:
-        The outcomes in the order of the trials: features, or why there are none.
+        The outcomes in the order of the trials: features, or the reason of the failure.
 
     Raises:
         AttackError: If an attack fails on a valid table.
@@ -86,22 +86,23 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
     try:
         with patches_apart():
             generator = pickle.loads(payload.generators[trials[0].role])
-            alone = trials[0].role is Role.REPLAY or payload.is_timed
-            together = not alone and trains_many(generator)
-    except BaseException as error:  # noqa: BLE001 - a worker is sent no Ctrl-C: it is the generator's
-        return [_failed(trial, error, start) for trial in trials]
-    if together:
-        return _together(payload, trials, generator)
+            is_alone = trials[0].role is Role.REPLAY or payload.is_timed
+            is_batched = not is_alone and trains_many(generator)
+    except BaseException as error:  # noqa: BLE001 - workers get no Ctrl-C: the generator raised it
+        return [_failed_outcome(trial, error, start) for trial in trials]
+    if is_batched:
+        return _run_together(payload, trials, generator)
     if len(trials) == 1:
         if payload.is_timed:
             _warm_up(payload, trials[0].role)
-        return [_alone(payload, trials[0], generator)]
+        return [_run_with_torch_seeded(payload, trials[0], generator)]
     return [run_trial(payload, trial) for trial in trials]
 
 
-def _together(
+def _run_together(
     payload: Payload, trials: Sequence[Trial], generator: BatchGenerator
 ) -> list[Outcome]:
+    """Runs trials whose models are trained together; one at a time if that fails."""
     start, game = perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trials[0].world)
     try:
@@ -111,23 +112,23 @@ def _together(
         values = accept_stack(raw, schema, n_rows, models=len(trials))
     except BaseException as error:  # noqa: BLE001 - as above
         if len(trials) == 1:
-            return [_failed(trials[0], error, start)]
+            return [_failed_outcome(trials[0], error, start)]
         return [run_trial(payload, trial) for trial in trials]
     claims: dict[int, ModelClaim | None] = {}
-    shown: list[Disclosed] = []
+    disclosures: list[Disclosed] = []
     failed: dict[int, Outcome] = {}
     for position, trial in enumerate(trials):
         try:
             accept_values(values[position], schema)
-            claimed = _claimed(models[position], game.view)
-            shown.append(disclosed(models[position], payload.seen, game.view))
+            claimed = _claim_of(models[position], game.view)
+            disclosures.append(disclosed(models[position], payload.seen, game.view))
             claims[position] = claimed
         except BaseException as error:  # noqa: BLE001 - as above
-            failed[position] = _failed(trial, error, start)
+            failed[position] = _failed_outcome(trial, error, start)
     if failed:
         values = values[list(claims)]
-    vectors = features_of_values(values, payload.attacks, game.view, shown) if claims else []
-    digests = [digest_of(own) for own in values]
+    vectors = features_of_values(values, payload.attacks, game.view, disclosures) if claims else []
+    digests = [digest_of(table_values) for table_values in values]
     seconds = (perf_counter() - start) / len(trials)
     ended = failed | {
         position: Outcome(
@@ -144,26 +145,28 @@ def _together(
     return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
 
 
-def _alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
+def _run_with_torch_seeded(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
+    """Runs a trial; a second time if its generator was the first to import torch."""
     torch_was_loaded = "torch" in sys.modules
-    outcome = _trained(payload, trial, generator)
+    outcome = _run_alone(payload, trial, generator)
     if not torch_was_loaded and "torch" in sys.modules:
-        # Torch came in while training, so its first draws were not seeded: run it again.
+        # Torch was imported while training, so its first draws were not seeded: run the trial
+        # again.
         leave_torch_one_thread()
         outcome = run_trial(payload, trial)
     return outcome
 
 
 _warm: set[tuple[int, str, Role]] = set()
-"""Roles of audits that this process has trained models for."""
-_NOBODYS: Final = -1
+"""Roles of audits for which this process has trained and dropped models."""
+_DROPPED: Final = -1
 """The number of a trial whose outcome is dropped."""
 
 
 def _warm_up(payload: Payload, role: Role) -> None:
     """Trains a model of each world and drops it, unless this process has done so.
 
-    Both worlds: what is compiled for a number of rows is then there for both.
+    Both worlds, so that code compiled for a number of rows is ready for both.
     """
     audit = (payload.root, payload.audit, role)
     if audit in _warm:
@@ -172,20 +175,20 @@ def _warm_up(payload: Payload, role: Role) -> None:
     for world in World:
         with patches_apart():
             generator = pickle.loads(payload.generators[role])
-        _trained(payload, Trial(role, world, _NOBODYS), generator)
+        _run_alone(payload, Trial(role, world, _DROPPED), generator)
     gc.collect()
-    gc.freeze()  # else the collection before each training goes through every module
+    gc.freeze()  # else the collection before each training would visit every module
 
 
 class TimedModel(NamedTuple):
-    """A trial, and what a larger table of its model takes.
+    """A trial, and the further cost of a larger table from its model.
 
     Attributes:
         outcome: How the trial ended.
         memory: Peak memory of this process and its descendants in bytes, before the larger table;
             None if unknown.
-        more: Seconds by which sampling the larger table and its features take longer than those of
-            the trial; None if there is none, or the model does not give it.
+        more: Further seconds that the larger table and its features take, compared with those of
+            the trial; None without a larger table, or if the model fails to give one.
     """
 
     outcome: Outcome
@@ -198,8 +201,8 @@ def run_timed(payload: Payload, trial: Trial, *, larger: int | None) -> TimedMod
 
     Args:
         payload: The run.
-        trial: Which trial.
-        larger: Rows of the larger table; None for none.
+        trial: The trial.
+        larger: Rows of the larger table; None to ask for no larger table.
 
     Raises:
         AttackError: If an attack fails on a valid table.
@@ -207,22 +210,24 @@ def run_timed(payload: Payload, trial: Trial, *, larger: int | None) -> TimedMod
     start = perf_counter()
     try:
         with patches_apart():
-            kept = _Keeping(pickle.loads(payload.generators[trial.role]))
+            generator = _KeepsModel(pickle.loads(payload.generators[trial.role]))
     except BaseException as error:  # noqa: BLE001 - as above
-        return TimedModel(_failed(trial, error, start))
-    outcome = _alone(payload, trial, kept)
+        return TimedModel(_failed_outcome(trial, error, start))
+    outcome = _run_with_torch_seeded(payload, trial, generator)
     memory = peak_memory()
     if outcome.status is not TrialStatus.FINISHED or larger is None:
         return TimedModel(outcome, memory)
-    usual = _sampling_seconds(payload, trial, kept.model, payload.game.rows_requested(trial.world))
-    more = _sampling_seconds(payload, trial, kept.model, larger)
-    if usual is None or more is None:
+    seconds = _sampling_seconds(
+        payload, trial, generator.model, payload.game.rows_requested(trial.world)
+    )
+    larger_seconds = _sampling_seconds(payload, trial, generator.model, larger)
+    if seconds is None or larger_seconds is None:
         return TimedModel(outcome, memory)
-    return TimedModel(outcome, memory, more=max(0.0, more - usual))
+    return TimedModel(outcome, memory, more=max(0.0, larger_seconds - seconds))
 
 
-class _Keeping:
-    """A generator that keeps the model that it trained last."""
+class _KeepsModel:
+    """A generator that keeps the last model it trained."""
 
     model: Model
 
@@ -235,29 +240,29 @@ class _Keeping:
 
 
 def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -> float | None:
-    """Seconds that a table of so many rows and its features take; None if the model fails."""
+    """Seconds for a table of `rows` rows and its features; None if the model fails."""
     start, view, written = perf_counter(), replace(payload.game.view, n_rows=rows), None
     try:
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             raw = model.sample(rows, seed=payload.seed(trial, "sample"))
         table = accept(raw, view.schema, rows)
-        shown = {**disclosed(model, payload.seen, view), **NO_COST}
+        disclosures = {**disclosed(model, payload.seen, view), **NO_COST}
         if payload.sees_release:
             with patches_apart():
                 written = release_facts(raw, table, view.schema)
     except BaseException:  # noqa: BLE001 - as above
         return None
-    features_of_table(table, payload.attacks, view, shown, written=written)
+    features_of_table(table, payload.attacks, view, disclosures, written=written)
     return perf_counter() - start
 
 
-def _made(
+def _train_and_sample(
     payload: Payload, trial: Trial, generator: Generator
 ) -> tuple[Model, pd.DataFrame, Disclosed]:
     """Trains a model on the trial's table and samples it; any error is the trial's outcome.
 
     Returns:
-        The model, its synthetic table as it came, and what both cost if an attack sees that.
+        The model, its synthetic table as released, and the cost of both if an attack sees it.
     """
     game, seed = payload.game, payload.seed(trial, "sample")
     n_rows = game.rows_requested(trial.world)
@@ -267,7 +272,7 @@ def _made(
     model = train(trained, table, seed=payload.seed(trial, "fit"))
     if meter is None:
         return model, model.sample(n_rows, seed=seed), NOTHING
-    raw, sampling = metered(lambda: model.sample(n_rows, seed=seed))
+    raw, sampling = measure_cost(lambda: model.sample(n_rows, seed=seed))
     noise = rng_of(payload.seed(trial, "cost"), "noise").random(len(COSTS))
     cost = np.array([*meter.training, *sampling]) + noise * PRECISION
     return model, raw, {Disclosure.COST: cost}
@@ -282,44 +287,45 @@ class _Meter:
         self._generator = generator
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
-        model, self.training = metered(lambda: self._generator.fit(data, seed=seed))
+        model, self.training = measure_cost(lambda: self._generator.fit(data, seed=seed))
         return cast(Model, self._generator) if model is None else model
 
 
 def leave_torch_one_thread() -> None:
-    """Takes back the threads that a generator gave torch, if it is loaded."""
+    """Sets torch back to one thread if it is loaded: a generator may have given it more."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != 1:
         torch.set_num_threads(1)
 
 
-def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
+def _run_alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
+    """Runs a trial whose model is trained on its own."""
     start, game = perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trial.world)
     written = None
     try:
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
-            model, raw, cost = _made(payload, trial, generator)
+            model, raw, cost = _train_and_sample(payload, trial, generator)
             raw = units_together(raw, schema)
         table = accept(raw, schema, n_rows)
-        claimed = _claimed(model, game.view)
-        shown = {**disclosed(model, payload.seen, game.view), **cost}
+        claimed = _claim_of(model, game.view)
+        disclosures = {**disclosed(model, payload.seen, game.view), **cost}
         values = values_of_table(table, schema)
-        together = trains_many(generator) and not payload.is_timed
-        if together:  # a replay: bit-identical to its trial
+        is_batched = trains_many(generator) and not payload.is_timed
+        if is_batched:  # a replay: bit-identical to its trial
             accept_values(values, schema)
         elif payload.sees_release:
             with patches_apart():
                 written = release_facts(raw, table, schema)
     except BaseException as error:  # noqa: BLE001 - as above
-        return _failed(trial, error, start)
-    if not together:
-        seen = with_units(table, raw, schema)
+        return _failed_outcome(trial, error, start)
+    if not is_batched:
+        seen_table = with_units(table, raw, schema)
         features = features_of_table(
-            seen, payload.attacks, game.view, shown, written=written, values=values
+            seen_table, payload.attacks, game.view, disclosures, written=written, values=values
         )
     else:
-        [features] = features_of_values(values[None], payload.attacks, game.view, [shown])
+        [features] = features_of_values(values[None], payload.attacks, game.view, [disclosures])
     return Outcome(
         trial=trial,
         status=TrialStatus.FINISHED,
@@ -330,7 +336,8 @@ def _trained(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
     )
 
 
-def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
+def _failed_outcome(trial: Trial, error: BaseException, start: float) -> Outcome:
+    """The outcome of a trial that ended with an error."""
     return Outcome(
         trial=trial,
         status=TrialStatus.FAILED,
@@ -342,8 +349,8 @@ def _failed(trial: Trial, error: BaseException, start: float) -> Outcome:
     )
 
 
-def _claimed(model: object, game: GameView) -> ModelClaim | None:
-    """The claim of a fitted model for the neighbours of the game; None if nothing follows."""
+def _claim_of(model: object, game: GameView) -> ModelClaim | None:
+    """The claim of a fitted model for the neighbours of the game; None if it implies none."""
     with patches_apart():
         claim: Promise | None = getattr(model, "claim", None)
     if claim is None or isinstance(claim, GaussianClaim | ConcentratedClaim | CurveClaim):
@@ -359,45 +366,47 @@ def _claimed(model: object, game: GameView) -> ModelClaim | None:
 
 
 COMPARED: Final = 256
-"""Records other than the target that a discriminator scores, at equal distances in the table."""
+"""Other records that a discriminator scores with the target, evenly spaced in the table."""
 _METHODS: Final = {
     Disclosure.DISCRIMINATOR: "discriminate",
     Disclosure.PARAMETERS: "parameters",
     Disclosure.RELEASED: "released",
 }
 NO_COST: Final[Disclosed] = {Disclosure.COST: np.zeros(len(COSTS))}
-"""Stands for what was not measured."""
+"""The cost in place of one that was not measured."""
 
 
 def disclosed(model: object, seen: Collection[Disclosure], game: GameView) -> Disclosed:
-    """Asks a model for its disclosures to attacks; any error of it is the trial's outcome.
+    """Asks a model for its disclosures to attacks; any error it raises is the trial's outcome.
 
     The records that a discriminator scores are the same in both worlds.
 
     Args:
         model: The fitted model.
-        seen: What attacks see.
-        game: Names the target, other records and released facts.
+        seen: The disclosures that attacks see.
+        game: The target, other records and the names of released facts.
 
     Returns:
-        What attacks see and no more, without what is measured.
+        The disclosures that attacks see, without those that are measured.
 
     Raises:
-        TrialError: If the model lacks a method, or gives numbers of another shape or not finite.
+        TrialError: If the model lacks a method, or its numbers have another shape or are not
+            finite.
     """
-    return {one: _asked(model, one, game) for one in _METHODS if one in seen}
+    return {kind: _ask(model, kind, game) for kind in _METHODS if kind in seen}
 
 
-def _asked(model: object, what: Disclosure, game: GameView) -> FloatArray:
-    name = _METHODS[what]
+def _ask(model: object, kind: Disclosure, game: GameView) -> FloatArray:
+    """Asks a model for one kind of disclosure, and checks its numbers."""
+    name = _METHODS[kind]
     method = getattr(model, name, None)
     if not callable(method):
         raise TrialError(f"the model has no method {name}, which its generator says it has")
     arguments, length = [], None
-    if what is Disclosure.DISCRIMINATOR:
-        rows = _scored(game)
+    if kind is Disclosure.DISCRIMINATOR:
+        rows = _rows_to_discriminate(game)
         arguments, length = [rows], len(rows)
-    elif what is Disclosure.RELEASED:
+    elif kind is Disclosure.RELEASED:
         length = len(game.released_facts)
     with patches_apart():
         values = np.array(method(*arguments), dtype=np.float64)
@@ -409,8 +418,8 @@ def _asked(model: object, what: Disclosure, game: GameView) -> FloatArray:
     return values
 
 
-def _scored(game: GameView) -> pd.DataFrame:
-    """The target and other records."""
+def _rows_to_discriminate(game: GameView) -> pd.DataFrame:
+    """The target and other records, the same in both worlds."""
     others = game.others
     chosen = np.unique(np.linspace(0, len(others) - 1, min(COMPARED, len(others))).astype(int))
     return game.schema.canonical(pd.concat([game.target, others.iloc[chosen]]))

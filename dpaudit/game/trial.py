@@ -1,4 +1,4 @@
-"""One trial: its name, what it is run from, and its outcome."""
+"""One trial: its name, its input and its outcome."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 
 class Trial(NamedTuple):
-    """Names one trial; its random streams follow from the name."""
+    """The name of a trial, from which its random streams follow."""
 
     role: Role
     world: World
@@ -73,14 +73,15 @@ class TrialEnd:
     """How one trial ended: its outcome without the features.
 
     Attributes:
-        trial: Which one.
+        trial: The trial.
         status: How it ended.
         error: Why it failed, in one line that may be shared; empty if it finished.
         rows: Number of synthetic rows if it differs from the request; else None.
-        claimed: What the fitted model itself claims for the neighbours of the game, if it does.
-        seconds: Wall time of training, sampling and features; of models trained together, the
-            share of each.
-        attempts: How often it was started.
+        claimed: The claim of the fitted model itself for the neighbours of the game, if it makes
+            one.
+        seconds: Wall time of training, sampling and features; an equal share of it for models that
+            are trained together.
+        attempts: Number of times that it was started.
         table: Digest of the synthetic table; None unless finished.
     """
 
@@ -100,8 +101,8 @@ class Outcome(TrialEnd):
 
     Attributes:
         features: Features of all attacks, concatenated [f]; None unless finished.
-        message: What the generator raised. It may quote records: for the local log, never stored.
-        traceback: Its traceback, which may do so too.
+        message: Error of the generator. It may quote records: for the local log, never stored.
+        traceback: Traceback of the error, which may quote records too.
     """
 
     features: FloatArray | None = None
@@ -113,15 +114,15 @@ def reason_of(error: BaseException) -> str:
     """Why a trial failed, without texts of foreign exceptions, which may quote records.
 
     Args:
-        error: What the generator raised, or a `TrialError` about what it returned.
+        error: Error of the generator, or a `TrialError` about what the generator returned.
 
     Returns:
-        What a `TrialError` says, else the type of the error and where the generator's code raised
+        The text of a `TrialError`, else the type of the error and where the generator's code raised
         it; at most 300 characters.
     """
     if isinstance(error, TrialError):
-        said = error.shareable.encode("utf-8", "backslashreplace").decode()  # any store holds it
-        return clipped(one_line(said), _LONGEST_REASON)
+        text = error.shareable.encode("utf-8", "backslashreplace").decode()  # any store holds it
+        return clipped(one_line(text), _LONGEST_REASON)
     place = raised_at(error)
     return clipped(f"{type(error).__name__}{place and f' at {place}'}", _LONGEST_REASON)
 
@@ -138,9 +139,9 @@ class Payload:
 
     Attributes:
         game: The game whose trials they are.
-        generators: One pickled generator per role; each trial, or each batch of trials, unpickles a
+        generators: One pickled generator per role; each trial, or batch of trials, unpickles a
             fresh one, so no state passes from one to the next.
-        attacks: Take features of every synthetic table, or of what every model discloses.
+        attacks: Attacks that take features of every synthetic table or of a model's disclosures.
         root: Root seed.
         audit: Identifies the audit in the names of random streams.
     """
@@ -154,7 +155,9 @@ class Payload:
     @property
     def seen(self) -> frozenset[Disclosure]:
         """Disclosures of a model that attacks see in addition to its synthetic table."""
-        return frozenset(one.sees for one in self.attacks if isinstance(one, TakesModelFeatures))
+        return frozenset(
+            attack.sees for attack in self.attacks if isinstance(attack, TakesModelFeatures)
+        )
 
     @property
     def is_timed(self) -> bool:
@@ -164,8 +167,8 @@ class Payload:
     @property
     def sees_release(self) -> bool:
         """Whether an attack sees how one table was written, in addition to its values."""
-        one_table = not self.game.view.of_tables
-        return one_table and any(isinstance(one, ReleaseAttack) for one in self.attacks)
+        is_single = not self.game.view.of_tables
+        return is_single and any(isinstance(attack, ReleaseAttack) for attack in self.attacks)
 
     def seed(self, trial: Trial, purpose: str) -> int:
         """The seed of one of a trial's streams."""

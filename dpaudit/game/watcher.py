@@ -1,10 +1,10 @@
-"""Ends all processes started by the workers of a pool, once these are no longer needed (Linux).
+"""Ends all processes that the workers of a pool have started, once the pool is done (Linux).
 
 Also a stand-alone program that needs only this file: `python -I -S watcher.py MARKER PARENT` waits
 until its parent, the coordinator, has closed its standard input or has died, in whatever way. Every
 process whose environment holds the marker is then killed, and so are their descendants. A process
-that starts its own session, or whose parents have ended, still has the marker; one that was started
-with another environment is known if its parents were there a second ago.
+that starts its own session, or whose parents have ended, still has the marker. A process started
+with another environment is known if its parents were running a second ago.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import NamedTuple
 
 POLL_SECONDS = 1.0
 SHARE_OF_A_CORE = 0.04
-"""Where thousands of processes run, it looks at them less often."""
+"""With thousands of processes the watcher checks less often, to use no more than this."""
 PATIENCE_SECONDS = 4.0
-"""How long killing goes on while there is still something to kill."""
+"""Longest time spent on killing."""
 PAUSE_SECONDS = 0.02
 PROCESSES = Path("/proc")
 _ENDED = ("Z", "X")
 
 
 class Process(NamedTuple):
-    """One process; with its start, as its id may be given to another.
+    """A process: with its start, because an id may be used again.
 
     Attributes:
-        pid: Its id.
-        started: Clock ticks between the start of the system and its own.
+        pid: Process id.
+        started: Start of the process, in clock ticks after that of the system.
     """
 
     pid: int
@@ -45,24 +45,24 @@ def end_all(marker: str, known: set[Process], *, spare: int) -> bool:
 
     Args:
         marker: Name of a variable in their environment.
-        known: Others to kill.
-        spare: Id of another process that is left alone, in addition to this one.
+        known: Further processes to kill.
+        spare: Id of a process that is left alone, in addition to this one.
 
     Returns:
-        Whether none was left in time.
+        Whether all were gone in time.
     """
     spared = {os.getpid(), spare}
     deadline = time.monotonic() + PATIENCE_SECONDS
-    quiet = 0
-    while quiet < 2:  # one that is being started may be missed once
-        found = {of for of in _family(marker, known) if of.pid not in spared}
-        known |= found
-        for process in found:
+    empty_rounds = 0
+    while empty_rounds < 2:  # a process that is just starting may be missed once
+        targets = {process for process in _family(marker, known) if process.pid not in spared}
+        known |= targets
+        for process in targets:
             with suppress(OSError):
                 os.kill(process.pid, signal.SIGKILL)
-        quiet = 0 if found else quiet + 1
+        empty_rounds = 0 if targets else empty_rounds + 1
         if time.monotonic() > deadline:
-            return not found
+            return not targets
         time.sleep(PAUSE_SECONDS)
     return True
 
@@ -72,34 +72,37 @@ def _family(marker: str, known: set[Process], *, parent: int | None = None) -> s
 
     Args:
         marker: Name of a variable in their environment.
-        known: Processes seen before: those that still run stay, whatever their parent is now.
-        parent: Id of the one whose marked children count; None for all that are marked.
+        known: Processes seen before; those still running count, whatever their parent is now.
+        parent: Id of the process whose marked children count; None to count all marked ones.
     """
     running = _running()
-    found = {
-        of.pid
-        for of, its_parent in running.items()
-        if of in known or (parent in (None, its_parent) and _marked(of.pid, marker))
+    family = {
+        process.pid
+        for process, its_parent in running.items()
+        if process in known or (parent in (None, its_parent) and _is_marked(process.pid, marker))
     }
-    while grown := {of.pid for of, its_parent in running.items() if its_parent in found} - found:
-        found |= grown
-    return {of for of in running if of.pid in found}
+    while (
+        children := {process.pid for process, its_parent in running.items() if its_parent in family}
+        - family
+    ):
+        family |= children
+    return {process for process in running if process.pid in family}
 
 
 def _running() -> dict[Process, int]:
-    """The processes of this machine, and the id of each one's parent."""
-    found = {}
+    """The running processes of this machine, with the ids of their parents."""
+    parents = {}
     for pid in filter(str.isdecimal, os.listdir(PROCESSES)):
         with suppress(OSError):  # it has ended
-            # The name, in parentheses, may hold spaces.
-            words = (PROCESSES / pid / "stat").read_bytes().decode("latin-1")
-            fields = words.rpartition(")")[2].split()
+            # Fields start after the name, which is in parentheses and may hold spaces.
+            status = (PROCESSES / pid / "stat").read_bytes().decode("latin-1")
+            fields = status.rpartition(")")[2].split()
             if fields[0] not in _ENDED:
-                found[Process(int(pid), int(fields[19]))] = int(fields[1])
-    return found
+                parents[Process(int(pid), int(fields[19]))] = int(fields[1])
+    return parents
 
 
-def _marked(pid: int, marker: str) -> bool:
+def _is_marked(pid: int, marker: str) -> bool:
     with suppress(OSError):
         variables = (PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
         return any(variable.startswith(f"{marker}=".encode()) for variable in variables)
@@ -107,10 +110,10 @@ def _marked(pid: int, marker: str) -> bool:
 
 
 def main() -> None:
-    """Watches; ends with 0 if nothing is left."""
+    """Watches, then kills; exits with 0 if nothing is left."""
     marker, parent = sys.argv[1], int(sys.argv[2])
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # it ends with its coordinator, not before
+        signal.signal(number, signal.SIG_IGN)  # the watcher ends with its coordinator, not before
     known: set[Process] = set()
     while os.getppid() == parent:
         begun = time.monotonic()

@@ -1,8 +1,8 @@
 """The code that runs inside a worker process, and the file that passes the private table to it.
 
-That file is removed as early as possible. Its arrays a worker maps into its memory and does not
-copy: parts follow each other at multiples of 64 bytes, the lengths of all others, the pickle, and
-the arrays that pickle out of band (PEP 574).
+The file is removed as early as possible. A worker maps its arrays into memory instead of copying
+them. Its parts start at multiples of 64 bytes: the lengths of the other parts, the pickle, and the
+arrays that were pickled out of band (PEP 574).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PayloadFile(NamedTuple):
 
     Attributes:
         path: The packed `Payload` of trials, or the function of an errand.
-        digest: SHA-256 of it, so that a worker notices another payload at the same path.
+        digest: SHA-256 of the payload: another payload at the same path has another digest.
         log: The file that takes whatever generators print.
         search_path: Where the coordinator imports modules from.
     """
@@ -70,18 +70,18 @@ def search_path() -> tuple[str, ...]:
 
 
 @contextmanager
-def written(
+def write_payload(
     blob: bytes, folder: Path, *, log: Path, search_path: tuple[str, ...]
 ) -> Iterator[PayloadFile]:
-    """Writes a payload once for workers to map into their memory, readable by its owner alone.
+    """Writes a payload once, readable by its owner alone, for workers to map into their memory.
 
-    Where the system shows open files below `/proc` (Linux), the file has no name from before
-    anything is written to it: if the coordinator is killed, nothing is left. Elsewhere the file is
-    removed at the end.
+    Where the system shows open files below `/proc` (Linux), the file loses its name before anything
+    is written to it, so nothing is left if the coordinator is killed. Elsewhere the file is removed
+    on leaving.
 
     Args:
-        blob: The payload, as `packed` gives it.
-        folder: Where the file goes.
+        blob: The payload, as `pack` gives it.
+        folder: The folder of the file.
         log: The file that takes whatever generators print.
         search_path: Where workers import modules from.
 
@@ -97,7 +97,7 @@ def written(
     with os.fdopen(descriptor, "wb") as file:
         place = _OPEN_FILES / str(os.getpid()) / "fd" / str(descriptor)
         try:
-            if _same(place, path):
+            if _is_same_file(place, path):
                 path.unlink()
                 path = place
             file.write(blob)
@@ -116,24 +116,24 @@ def written(
 
 
 def erase_payloads(folder: Path) -> None:
-    """Removes the files that hold the private table and that a killed run left."""
+    """Removes the files with the private table that a killed run has left."""
     for path in folder.glob("payload-*.pickle"):
         path.unlink(missing_ok=True)
 
 
-def _same(place: Path, path: Path) -> bool:
-    """Whether a descriptor can be opened by its place, as workers will."""
+def _is_same_file(place: Path, path: Path) -> bool:
+    """Whether workers can open the file at `path` through its descriptor at `place`."""
     with suppress(OSError), place.open("rb") as opened:
         return os.path.samestat(os.fstat(opened.fileno()), path.stat())
     return False
 
 
 ALIGNMENT = 64
-"""Where an array may begin: what numpy and Arrow want."""
+"""Arrays begin at multiples of this, as numpy and Arrow prefer."""
 
 
-def packed(payload: object) -> bytes:
-    """A payload as workers receive it and `unpacked` takes it: its pickle and the arrays it holds.
+def pack(payload: object) -> bytes:
+    """Packs a payload for workers: its pickle, and the arrays it holds, as `unpack` reads them.
 
     Raises:
         RegistryError: If it cannot be pickled.
@@ -142,48 +142,49 @@ def packed(payload: object) -> bytes:
     blob = pickled(payload, name="an attack or the table", out_of_band=arrays)
     parts = [memoryview(blob), *(array.raw() for array in arrays)]
     lengths = np.array([len(parts), *map(len, parts)], dtype="<u8")
-    return b"".join(_padded([lengths.data.cast("B"), *parts]))
+    return b"".join(_pad_parts([lengths.data.cast("B"), *parts]))
 
 
-def unpacked(content: memoryview) -> object:
-    """The object that `packed` was given.
+def unpack(content: memoryview) -> object:
+    """The object that `pack` was given.
 
     Args:
-        content: Those bytes, of which the object's arrays are views.
+        content: The packed bytes; the object's arrays are views of them.
 
     Returns:
         The object.
     """
     count = int(np.frombuffer(content, dtype="<u8", count=1)[0])
     lengths = np.frombuffer(content, dtype="<u8", count=1 + count)
-    begin, parts = _rounded(lengths.nbytes), []
+    begin, parts = _round_up(lengths.nbytes), []
     for length in map(int, lengths[1:]):
         parts.append(content[begin : begin + length])
-        begin += _rounded(length)
+        begin += _round_up(length)
     blob, *arrays = parts
     return pickle.loads(blob, buffers=arrays)
 
 
-def _padded(parts: Sequence[memoryview]) -> Iterator[bytes | memoryview]:
+def _pad_parts(parts: Sequence[memoryview]) -> Iterator[bytes | memoryview]:
+    """The parts, each padded to a multiple of `ALIGNMENT`."""
     for part in parts:
         yield part
-        yield bytes(_rounded(len(part)) - len(part))
+        yield bytes(_round_up(len(part)) - len(part))
 
 
-def _rounded(length: int) -> int:
+def _round_up(length: int) -> int:
     return -(-length // ALIGNMENT) * ALIGNMENT
 
 
 def lead(parent: int) -> None:
-    """Prepares a worker: Ctrl-C and a closed terminal are the coordinator's; none outlives it.
+    """Prepares a worker: it ignores Ctrl-C and a closed terminal, and ends with its coordinator.
 
     Args:
         parent: Process id of the coordinator.
     """
     for number in OF_THE_GROUP:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_GROUP)  # it was started with them blocked
-    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, OF_THE_GROUP)  # blocked when it was started
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
 
 
 def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
@@ -191,7 +192,7 @@ def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
 
     Args:
         payload_file: Loaded once by each worker.
-        batch: Which trials.
+        batch: The trials.
 
     Returns:
         Their outcomes, in the order of the batch.
@@ -204,7 +205,7 @@ def work(payload_file: PayloadFile, batch: Batch) -> list[Outcome]:
 
 
 def call(function: Callable[[Any], T], payload_file: PayloadFile) -> T:
-    """Calls a function with what a payload file holds, as trials are run.
+    """Calls a function with the content of a payload file, under the conditions of a trial.
 
     Args:
         function: The function.
@@ -219,11 +220,11 @@ def call(function: Callable[[Any], T], payload_file: PayloadFile) -> T:
 
 @contextmanager
 def _loaded(payload_file: PayloadFile) -> Iterator[Any]:
-    """What a file holds, where torch has one thread and warnings go into the log."""
+    """Yields the content of a file, with torch on one thread and warnings going to the log."""
     payload = _load(payload_file)
     leave_torch_one_thread()
     with warnings.catch_warnings():
-        warnings.simplefilter("default")  # a generator's warnings are not dpaudit's
+        warnings.simplefilter("default")  # a generator's warnings must not become errors
         yield payload
 
 
@@ -233,24 +234,26 @@ _payloads: set[str] = set()
 
 @lru_cache(maxsize=1)
 def _load(payload_file: PayloadFile) -> Any:
+    """Reads the payload, redirects output to the log, and sets the search path."""
     _payloads.add(payload_file.path)
-    # Whatever generators print goes to the log, never into the coordinator's results.
+    # What generators print goes to the log, never into the coordinator's results.
     log = os.open(payload_file.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)
     os.close(log)
     sys.path[:] = list(dict.fromkeys([*payload_file.search_path, *sys.path]))
     with open(payload_file.path, "rb") as file:
-        # Workers share its pages; a page that one of them writes to becomes its own copy.
-        return unpacked(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)))
+        # Workers share the pages of the file; a worker that writes to a page gets its own copy.
+        return unpack(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)))
 
 
-def _follow(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
+    """Waits until the parent has ended, then ends this process group."""
     while os.getppid() == parent:
         sleep(PARENT_POLL_SECONDS)
     for path in _payloads:
-        with suppress(OSError):  # it has no name any more
+        with suppress(OSError):  # the file has lost its name
             Path(path).unlink()
     if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)  # with whatever it has started
+        os.killpg(0, signal.SIGKILL)  # with the processes it has started
     os._exit(1)

@@ -1,8 +1,8 @@
-"""The games that the engine runs: one table, and the rows of it that each trial lacks.
+"""The games that the engine runs: a table, and the rows that each trial lacks.
 
-`TargetGame` has two worlds that differ in one record, or in the rows of one unit, `CanaryGame` one
-training with many canaries, each in or out by a fair coin, and `SelectionGame` models that all lack
-a random half of some records. Canaries and records are units where the audit is of units.
+`TargetGame` has two worlds that differ in one record, or in the rows of one unit. `CanaryGame` has
+one training with many canaries, each in or out by a fair coin. In a `SelectionGame` each model
+lacks a random half of some records. In an audit of units, canaries and records are units.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def without(data: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class OneTable:
-    """A game on one table, which every trial trains on as it is; others lack rows of it.
+    """A game on one table: every trial trains on all of it; in subclasses trials lack rows.
 
     Attributes:
         view: What the attacker knows.
-        data: Every record of any trial, canonical: what models that train together are given.
+        data: Every record of any trial, canonical; models that train together are given all of it.
     """
 
     view: GameView
@@ -54,21 +54,21 @@ class OneTable:
         return ()
 
     def table(self, world: World, number: int) -> pd.DataFrame:
-        """What a trial trains on, canonical: `data` without its dropped rows; a copy."""
+        """The table of a trial, canonical: a copy of `data` without its dropped rows."""
         return without(self.data, self.dropped_rows(world, number))
 
     def rows_requested(self, world: World) -> int:
-        """Synthetic rows asked of a model of this world: the same in both."""
+        """Synthetic rows requested from a model of this world; the same number in both."""
         del world
         return self.view.n_rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class TargetGame(OneTable):
-    """One distinguishing game: two tables that differ in the target's rows and in nothing else.
+    """A distinguishing game: two tables that differ in the target's rows and in nothing else.
 
-    There is one number of requested rows, for both worlds: a game that asks for different numbers
-    cannot be built. A replacement stands in `data` next to what it replaces.
+    Both worlds request the same number of rows: a game with two numbers cannot be built. A
+    replacement stands in `data` next to the record that it replaces.
 
     Attributes:
         missing: Positions in `data` of the records that a world lacks, ascending.
@@ -82,15 +82,15 @@ class TargetGame(OneTable):
     def __post_init__(self) -> None:
         inside, outside = self.missing[World.IN], self.missing[World.OUT]
         if self.view.neighbours is Neighbours.ADD_REMOVE:
-            sound = not inside
-        else:  # one of each pair in each world, so that they differ in these places alone
-            sound = len(inside) == len(outside) and all(
-                abs(one - other) == 1 for one, other in zip(inside, outside, strict=True)
+            are_neighbours = not inside
+        else:  # each world lacks one row of each pair, so they differ in these rows alone
+            are_neighbours = len(inside) == len(outside) and all(
+                abs(row - other) == 1 for row, other in zip(inside, outside, strict=True)
             )
-        lacking = {*inside, *outside}
-        distinct = len(lacking) == len(inside) + len(outside)
-        within = all(0 <= row < len(self.data) for row in lacking)
-        if not (outside and sound and distinct and within):
+        missing = {*inside, *outside}
+        is_disjoint = len(missing) == len(inside) + len(outside)
+        are_rows = all(0 <= row < len(self.data) for row in missing)
+        if not (outside and are_neighbours and is_disjoint and are_rows):
             raise SettingsError(
                 f"of {len(self.data)} records world in lacks {inside} and world out {outside}: "
                 f"they are not {self.view.neighbours} neighbours"
@@ -118,12 +118,12 @@ def build_game(
     Args:
         data: The table handed in, canonical.
         schema: Its schema.
-        target: The attacked record or unit; without rows in the table it is added to make world
+        target: The attacked record or unit; if it has no rows in the table, it is added for world
             "in".
         n_rows: Synthetic rows to request.
         neighbours: The neighbouring relation.
-        replacement: For replace-one, the records (canonical rows) that stand in the place of the
-            target's in world "out".
+        replacement: For replace-one, the records (canonical rows) that replace the target's in
+            world "out".
         released_facts: Names of the numbers that every model releases, if the attacker sees them.
         released_effect: As in `GameView`.
 
@@ -166,17 +166,18 @@ def build_game(
 class CanaryGame(OneTable):
     """One training with many canaries, each included by its own fair coin.
 
-    The view's target is the table of all canaries, each a row, or all rows of a unit. The table has
-    the other rows and the included canaries, in the order of the table handed in.
+    The view's target is the table of all canaries, each of them a row or all rows of a unit. The
+    training table has the other rows and the included canaries, in the order of the table handed
+    in.
     """
 
 
 def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArray:
     """The records without a copy in the table that are farthest from their nearest neighbours.
 
-    A function of the table alone, never of the coins, so the bound holds for any choice. Far
-    records make the attack stronger: a synthetic record near one hardly has another source. Of
-    units, the ones with the farthest records.
+    The choice depends on the table alone, never on the coins, so the bound holds. Far records make
+    the attack stronger: a synthetic record near one of them hardly has another source. Units are
+    chosen by their farthest record.
 
     Args:
         data: The table, canonical.
@@ -192,14 +193,14 @@ def choose_canaries(data: pd.DataFrame, schema: Schema, canaries: int) -> IntArr
     if schema.unit is not None:
         chosen = far_units(data, schema)[:canaries]
         return np.flatnonzero(np.isin(schema.owners(data), chosen))
-    return np.sort(_first("canaries", canaries, far_records(data, schema)))
+    return np.sort(_take_first("canaries", canaries, far_records(data, schema)))
 
 
-def _first(setting: str, number: int, alone: IntArray) -> IntArray:
-    """The first of the records without a copy, as many as a setting says.
+def _take_first(setting: str, number: int, alone: IntArray) -> IntArray:
+    """The first records without a copy, as many as a setting asks for.
 
     Raises:
-        SettingsError: If there are not so many.
+        SettingsError: If there are too few.
     """
     if len(alone) < number:
         raise SettingsError(
@@ -210,20 +211,21 @@ def _first(setting: str, number: int, alone: IntArray) -> IntArray:
 
 
 def flip_coins(canaries: int, rng: np.random.Generator) -> BoolArray:
-    """Independent fair coins [m]: which canaries are included."""
+    """Flips independent fair coins [m] for which canaries are included."""
     return rng.integers(0, 2, canaries).astype(np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionGame(OneTable):
-    """One set of models for all candidates: a random half of them has each candidate.
+    """One set of models for all candidates: each candidate is in a random half of them.
 
-    It adds and removes records whatever relation the audit uses: a record that stands out when it
-    is removed also stands out when it is replaced. All trials belong to world "out", because each
-    lacks records of the table. The view's target is the table of all candidates.
+    It adds and removes records, whichever neighbouring relation the audit uses: a record that
+    stands out when it is removed also stands out when it is replaced. All trials belong to world
+    "out", because each lacks records of the table. The view's target is the table of all
+    candidates.
 
     Attributes:
-        candidates: Positions of the rows of each of the m candidates in it.
+        candidates: Positions in the table of the rows of each of the m candidates.
         included: Which candidates each trial trains with [n, m].
     """
 
@@ -234,7 +236,7 @@ class SelectionGame(OneTable):
         """The candidates that a trial trains without."""
         del world
         left_out = np.flatnonzero(~self.included[number])
-        return tuple(row for place in left_out for row in self.candidates[place])
+        return tuple(row for candidate in left_out for row in self.candidates[candidate])
 
 
 def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
@@ -243,7 +245,7 @@ def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
     Args:
         trials: Number of trials n; even.
         candidates: Number of candidates m.
-        rng: Draws the halves, each candidate's independently of the others'.
+        rng: Draws the halves, independently for each candidate.
 
     Returns:
         Which candidates each trial trains with [n, m].
@@ -255,7 +257,7 @@ def halves(trials: int, candidates: int, rng: np.random.Generator) -> BoolArray:
 def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> Records:
     """The most exposed records without a copy in the table, or the most exposed units.
 
-    A function of the table alone, never of the coins, so the bound holds for any choice.
+    The choice depends on the table alone, never on the coins, so the bound holds.
 
     Args:
         data: The table, canonical.
@@ -274,22 +276,25 @@ def choose_records(data: pd.DataFrame, schema: Schema, records: int) -> Records:
         rows = np.split(np.argsort(owners, kind="stable"), ends[:-1])
         first = exposing_units_first(data, schema)[:records]
         return tuple(tuple(rows[unit].tolist()) for unit in first)
-    return tuple((int(row),) for row in _first("records", records, exposing_first(data, schema)))
+    return tuple(
+        (int(row),) for row in _take_first("records", records, exposing_first(data, schema))
+    )
 
 
 def draw_included(
     trainings: int, *, fitted: int, records: int, rng: np.random.Generator
 ) -> BoolArray:
-    """Draws which records each model is trained with, before any is.
+    """Draws which records each model is trained with, before any model is trained.
 
-    In the fitting part half of the models have each record; the first two have the same records, so
-    only their seeds differ. In the rest, each model has each record by an independent fair coin.
+    In the fitting part each record is in half of the models; the first two models have the same
+    records, so only their seeds differ. In the rest each record is in each model by an independent
+    fair coin.
 
     Args:
         trainings: Number of models R.
-        fitted: How many of the first ones form the fitting part; even, at least 4.
+        fitted: Number of models in the fitting part, the first ones; even, at least 4.
         records: Number of records k.
-        rng: Draws them.
+        rng: Draws the records.
 
     Returns:
         Which records each model is trained with [R, k].

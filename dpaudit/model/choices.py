@@ -1,6 +1,6 @@
 """Every named choice of the command line and of a project's file, and the grades of findings.
 
-In a module that loads nothing heavy: the help of a command needs only names and defaults.
+This module imports nothing heavy, because the help of a command needs only names and defaults.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ CHOICES_OF_TARGET: Final = (
     f"{EXPOSING} (default; most column extremes and unique values), "
     f"{FARTHEST} (from its nearest neighbours)"
 )
-"""The choices of a target that need no trainings, as help says them."""
+"""The choices of a target that need no trainings, as help texts name them."""
 CLEAR_MAJORITY: Final = 0.8
-"""Share of a PATE ensemble's teachers that agree on a record that is not contested."""
+"""Share of a PATE ensemble's teachers that agree on an uncontested record."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -38,7 +38,7 @@ def member_named(name: str, kind: type[Choice], text: str) -> Choice:
         text: The member's value, or the member.
 
     Raises:
-        SettingsError: If there is none of that name.
+        SettingsError: If no member has this name.
     """
     try:
         return kind(text)
@@ -71,8 +71,8 @@ class FigureName(StrEnum):
 class Access(StrEnum):
     """What the attacker sees of every model.
 
-    Of output, model and released each includes those before it; timing includes output alone, and
-    everything all of them.
+    Model includes output, and released includes both; timing includes output alone, and everything
+    includes all others.
     """
 
     OUTPUT = "output"
@@ -88,7 +88,7 @@ class Access(StrEnum):
 
     @property
     def parts(self) -> tuple[Access, ...]:
-        """The levels that it puts together; itself unless it is everything."""
+        """The levels that it combines: two for everything, else only itself."""
         return (Access.RELEASED, Access.TIMING) if self is Access.EVERYTHING else (self,)
 
     @property
@@ -109,7 +109,7 @@ class Access(StrEnum):
         return "model" if self.includes(Access.MODEL) else "rows"
 
     def includes(self, other: Access) -> bool:
-        """Whether an attacker of this level sees all that one of another sees."""
+        """Whether an attacker at this level sees all that an attacker at the other level sees."""
         if Access.EVERYTHING in (self, other):
             return self is Access.EVERYTHING
         if Access.TIMING in (self, other):
@@ -121,22 +121,22 @@ class Access(StrEnum):
 class ThresholdRule(StrEnum):
     """Where threshold and direction come from; each rule leaves the bound its confidence.
 
-    The threshold that is best on the scored trials, counted there as if it had been fixed, is
-    not among them: its bound fails more often than its confidence admits.
+    The best threshold on the scored trials, counted as if it had been fixed, is not offered: its
+    bound fails more often than its confidence allows.
     """
 
     CROSS_VALIDATED = "cross-validated"
     """Chosen on cross-validated scores of the fitting part (`choose_threshold`).
 
-    No further cost: the trials that fit the attack also choose the threshold, and all others are
-    scored. The scores chosen on come from fits on fewer trials than the final one.
+    It costs no trials: those that fit the attack also choose the threshold, and all others are
+    scored. The scores used for the choice come from fits on fewer trials than the final one.
     """
 
     HOLD_OUT = "hold-out"
     """Chosen on trials that are neither fitted nor scored, as in most published audits.
 
-    Costs those trials: the paper's 400/200/400 gives up a third of what could be scored. The
-    scores chosen on and the scores counted come from the same fit.
+    It costs these trials: the paper's 400/200/400 gives up a third of those that could be scored.
+    The scores used for the choice and the scores counted come from the same fit.
     """
 
 
@@ -168,16 +168,16 @@ class WorstCase(StrEnum):
     BATCH = "batch"
     CROWD = "crowd"
     SEARCH = "search"
-    """The one of them that shows most, found by trainings that are not counted."""
+    """The one of these that shows most, found by trainings that are not scored."""
 
     @property
     def meaning(self) -> str:
-        """What the table is, in words."""
+        """The table in words."""
         return _MEANINGS[self]
 
     @property
     def has_own_schema(self) -> bool:
-        """Whether its table is the same for every audit, so that no schema is handed in."""
+        """Whether its table is the same for every audit, which then takes no schema."""
         return self is WorstCase.MST
 
 
@@ -240,7 +240,7 @@ class Method(StrEnum):
     PLD = "pld"
     """Privacy loss distributions of a dominating pair are convolved."""
     TIGHT = "tight"
-    """The optimum over adversaries who choose every vote in the light of earlier labels."""
+    """The optimum over adversaries who choose every vote knowing the earlier labels."""
     BEST = "best"
     """The smaller of `RDP` and `PLD`: both in well under a second."""
 
@@ -251,9 +251,9 @@ class Drawing(StrEnum):
     BITS = "bits"
     """Every label, through `VoteTable.release`: the sampler that a generator draws from."""
     COUNTS = "counts"
-    """Their number only, binomial with the table's probability: for millions of labels.
+    """The number of labels only, binomial with the table's probability: for millions of labels.
 
-    The attack loses nothing, but a defect of the sampler would go unseen.
+    The attack is as strong, but a defect of the sampler would go unseen.
     """
 
 
@@ -285,7 +285,7 @@ LAWS: Final = (
 )
 """Laws available for the user's own samplers (`check_sampler`)."""
 _SHAPED: Final = ("geometric", "gamma")
-"""Laws with a second parameter, `shape`: the probability of success, and the shape."""
+"""Laws with a second parameter, `shape`: a probability of success, or the shape of the gamma."""
 _PARAMETER: Final = {"type": ["string", "number"]}
 SAMPLER_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -308,31 +308,31 @@ def check_sampler(sampler: Mapping[str, Any]) -> None:
     """Checks the declaration of a sampler.
 
     Args:
-        sampler: Its `function` ("module:name"), `law`, and the names of its parameters `scale` and,
-            if it takes them, `loc` and `shape`; numbers for a scale or shape that is always the
-            same.
+        sampler: Its `function` ("module:name"), its `law`, and the names of its parameters for
+            `scale` and, if it has them, `loc` and `shape`; a scale or shape that is always the same
+            is given as a number.
 
     Raises:
-        SettingsError: If a key is missing or unknown, or the law is.
+        SettingsError: If a key is missing or unknown, or the law is unknown.
     """
     keys = list(SAMPLER_SCHEMA["properties"])
     for key in sampler:
         if key not in keys:
             raise SettingsError(
-                f"`samplers`: {key!r} is no key of a sampler{did_you_mean(key, keys)}; there is "
+                f"`samplers`: {key!r} is not a key of a sampler{did_you_mean(key, keys)}; there is "
                 f"{', '.join(keys)}"
             )
     module, colon, name = str(sampler.get("function", "")).partition(":")
     if not (module and colon and name) or "scale" not in sampler:
         raise SettingsError(
-            f"`samplers`: {dict(sampler)!r} is no sampler: name its function as MODULE:NAME, its "
-            "law, and its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
+            f"`samplers`: {dict(sampler)!r} is not a sampler: name its function as MODULE:NAME, "
+            "its law, and its parameter for the scale, as in mylib.noise:sample,law=laplace,scale=b"
         )
     law = str(sampler.get("law"))
     if law not in LAWS:
         raise SettingsError(
-            f"`samplers`: {law!r} is no law that replay knows{did_you_mean(law, LAWS)}; there is "
-            f"{', '.join(LAWS)}"
+            f"`samplers`: {law!r} is not a law that replay knows{did_you_mean(law, LAWS)}; there "
+            f"is {', '.join(LAWS)}"
         )
     if law in _SHAPED and "shape" not in sampler:
         raise SettingsError(
@@ -341,14 +341,14 @@ def check_sampler(sampler: Mapping[str, Any]) -> None:
 
 
 def sampler_of(text: str) -> dict[str, Any]:
-    """A sampler as the option `--sampler` names it: FUNCTION,law=LAW,scale=NAME."""
+    """Reads a sampler as the option `--sampler` names it: FUNCTION,law=LAW,scale=NAME."""
     function, *rest = text.split(",")
     fields = dict(part.partition("=")[::2] for part in rest)
     return {"function": function, **{key: _number(value) for key, value in fields.items()}}
 
 
 def sampler_text(sampler: Mapping[str, Any]) -> str:
-    """A sampler as the option `--sampler` names it; `sampler_of` reads it."""
+    """Writes a sampler as the option `--sampler` names it and `sampler_of` reads it."""
     rest = (f"{key}={value}" for key, value in sampler.items() if key != "function")
     return ",".join([sampler["function"], *rest])
 

@@ -1,8 +1,8 @@
 """Claims of differential privacy: what a generator promises, and what a caller states instead.
 
 A claim limits one quantity for neighbouring tables: epsilon at a delta, mu (Gaussian DP), rho
-(zero-concentrated DP), or all epsilons of a privacy curve. Its class says which; what all have in
-common is written once. The claim of an audit may also be that nothing is claimed.
+(zero-concentrated DP), or all epsilons of a privacy curve. There is a class for each quantity, and
+one for an audit without a claim.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_POINTS: Final = 1000
 """Largest number of points of a privacy curve."""
 _FOR_THIS_AUDIT: Final = "set for this audit"
 _ABSENT_IF_NONE: Final = {"optional": True}
-"""Metadata of a claim's unit, which is absent from documents for a claim per row."""
+"""Metadata of a claim's unit: documents leave it out for a claim per row."""
 
 
 class Neighbours(StrEnum):
@@ -44,7 +44,7 @@ class Quantity(StrEnum):
     MU = "mu"
     RHO = "rho"
     FACTOR = "factor"
-    """The factor by which all epsilons of a privacy curve must be multiplied for it to hold."""
+    """The factor by which a privacy curve's epsilons must be multiplied for the curve to hold."""
 
     @property
     def noun(self) -> str:
@@ -53,7 +53,7 @@ class Quantity(StrEnum):
 
 
 class _Claim:
-    """What every claim has. `quantity` also names the attribute that holds the claimed number."""
+    """The base of all claims. `quantity` also names the attribute with the claimed number."""
 
     quantity: ClassVar[Quantity] = Quantity.EPSILON
     _settings: ClassVar[tuple[str, ...]]
@@ -87,26 +87,26 @@ class _Promise(_Claim, ABC):
 
     @abstractmethod
     def of_group(self, rows: int) -> Self:
-        """What this claim implies for tables that differ in so many rows.
+        """What this claim implies for tables that differ in a group of rows.
 
         Args:
             rows: Number of rows k.
         """
 
     def under(self, neighbours: Neighbours) -> Self:
-        """What this claim implies for tables that are neighbours in another sense.
+        """What this claim implies for another neighbouring relation.
 
-        Replacing a record is removing one and adding another, so an add-remove claim implies that
-        of a group of two (`of_group`) for replace-one. Nothing follows in the other direction.
+        Replacing a record is removing one and adding another, so an add-remove claim implies its
+        claim about groups of two (`of_group`) for replace-one. The other direction implies nothing.
 
         Args:
-            neighbours: The relation asked for.
+            neighbours: The relation.
 
         Returns:
             The implied claim; this one if the relation is the same.
 
         Raises:
-            ClaimError: If nothing follows for that relation.
+            ClaimError: If this claim implies nothing for the relation.
         """
         if neighbours is self.neighbours:
             return self
@@ -153,7 +153,7 @@ class PrivacyClaim(_Promise):
         _check_delta(self.delta)
 
     def of_group(self, rows: int) -> PrivacyClaim:
-        """What this claim implies for tables that differ in so many rows.
+        """What this claim implies for tables that differ in a group of rows.
 
         (k epsilon, (1 + e^epsilon + ... + e^((k - 1) epsilon)) delta): Dwork and Roth 2014, Theorem
         2.2, and its (epsilon, delta) form along the same chain of k neighbours.
@@ -191,7 +191,7 @@ class GaussianClaim(_Promise):
     unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
 
     def of_group(self, rows: int) -> GaussianClaim:
-        """What this claim implies for tables that differ in so many rows: k mu.
+        """What this claim implies for tables that differ in k rows: k mu.
 
         Dong, Roth and Su 2022, Theorem 2.14.
 
@@ -226,7 +226,7 @@ class ConcentratedClaim(_Promise):
     unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
 
     def of_group(self, rows: int) -> ConcentratedClaim:
-        """What this claim implies for tables that differ in so many rows: k squared rho.
+        """What this claim implies for tables that differ in k rows: k squared rho.
 
         Bun and Steinke 2016, Proposition 1.9.
 
@@ -253,15 +253,15 @@ class CurveClaim(_Promise):
     """A claim of (epsilon, delta)-differential privacy at every point of a curve at once.
 
     Attributes:
-        points: The points by increasing epsilon, which are all different; 1 to 1000 of them. Pairs
-            are taken in any order.
+        points: The points by increasing epsilon, 1 to 1000 with distinct epsilons; they may be
+            given in any order.
         neighbours: Relation between the two tables that the claim covers.
         source: Where the claim comes from, in words.
         unit: The column that names whose rows enter and leave together; absent for a claim per row.
 
     Raises:
-        ClaimError: If there is no point, there are more than 1000 or two of one epsilon, or a point
-            has no meaning.
+        ClaimError: If there are no points, more than 1000, or two with the same epsilon, or if a
+            point is out of range.
     """
 
     quantity: ClassVar[Quantity] = Quantity.FACTOR
@@ -277,15 +277,15 @@ class CurveClaim(_Promise):
 
     @property
     def value(self) -> float:
-        """1: the claim is that its epsilons need no larger factor."""
+        """1: the claim is that the curve holds without a larger factor."""
         return 1.0
 
     @property
     def in_words(self) -> str:
         """The claim by its size and first point."""
         first, *others = self.points
-        more = f" and {len(others)} more points" if others else ""
-        return f"privacy curve with ({first.epsilon:g}, {first.delta:g}){more}"
+        rest = f" and {len(others)} more points" if others else ""
+        return f"privacy curve with ({first.epsilon:g}, {first.delta:g}){rest}"
 
     @property
     def as_settings(self) -> dict[str, Any]:
@@ -293,14 +293,16 @@ class CurveClaim(_Promise):
         return {"curve": [list(point) for point in self.points]}
 
     def of_group(self, rows: int) -> CurveClaim:
-        """What this claim implies for tables that differ in so many rows, point by point.
+        """What this claim implies for tables that differ in k rows, point by point.
 
         Args:
             rows: Number of rows k.
         """
         claims = [PrivacyClaim(epsilon=epsilon, delta=delta) for epsilon, delta in self.points]
         groups = [claim.of_group(rows) for claim in claims]
-        return replace(self, points=tuple(CurvePoint(at.epsilon, at.delta) for at in groups))
+        return replace(
+            self, points=tuple(CurvePoint(group.epsilon, group.delta) for group in groups)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,7 +332,7 @@ class NoClaim(_Claim):
 
     @property
     def epsilon(self) -> float:
-        """0: any bound exceeds it, and the attack should prove as much as it can."""
+        """0, so that every bound exceeds it and the attack proves as much as it can."""
         return 0.0
 
 
@@ -347,15 +349,15 @@ def _check_delta(delta: float) -> None:
         raise ClaimError(f"delta must be in [0, 1), got {delta:g}; usual is 1e-5 or less")
 
 
-# What a method can test.
+# The claims that a method can test.
 
 
 def require_claim(claim: Claim, *, method: str) -> None:
-    """Refuses to test nothing.
+    """Refuses a missing claim.
 
     Args:
         claim: Any claim.
-        method: What tests it, for the message.
+        method: The method that tests it, for the message.
 
     Raises:
         ClaimError: If nothing is claimed.
@@ -365,14 +367,14 @@ def require_claim(claim: Claim, *, method: str) -> None:
 
 
 def require_on_epsilon(claim: Claim, *, method: str) -> EpsilonClaim:
-    """The claim, refusing mu, rho and curves, for a method that bounds epsilon alone.
+    """Returns the claim; refuses mu, rho and curves, for a method that bounds epsilon alone.
 
     Args:
         claim: Any claim.
-        method: What cannot use another one, for the message.
+        method: The method, for the message.
 
     Raises:
-        SettingsError: If it is stated otherwise than in epsilon and delta.
+        SettingsError: If the claim is not in epsilon and delta.
     """
     if isinstance(claim, EpsilonClaim):
         return claim
@@ -383,15 +385,15 @@ def require_on_epsilon(claim: Claim, *, method: str) -> EpsilonClaim:
 
 
 def require_epsilon(claim: Claim, *, method: str) -> PrivacyClaim:
-    """The claim, for a method that tests a claim of epsilon and nothing else.
+    """Returns the claim; refuses all others, for a method that tests a claim of epsilon.
 
     Args:
         claim: Any claim.
-        method: What cannot use another one, for the message.
+        method: The method, for the message.
 
     Raises:
         ClaimError: If nothing is claimed.
-        SettingsError: If it is not stated in epsilon and delta.
+        SettingsError: If the claim is not in epsilon and delta.
     """
     require_claim(claim, method=method)
     return cast(PrivacyClaim, require_on_epsilon(claim, method=method))
@@ -402,10 +404,10 @@ def require_add_remove(neighbours: Neighbours, *, method: str) -> None:
 
     Args:
         neighbours: Neighbouring relation of the claim.
-        method: What adds and removes records, for the message.
+        method: The method that adds and removes records, for the message.
 
     Raises:
-        ClaimError: If it is for replace-one neighbours.
+        ClaimError: If the claim is for replace-one neighbours.
     """
     if neighbours is not Neighbours.ADD_REMOVE:
         raise ClaimError(
@@ -425,7 +427,7 @@ _INLINE: Final = re.compile(rf"{_NUMBER}:{_NUMBER}(?:,{_NUMBER}:{_NUMBER})*")
 
 
 def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ...]:
-    """The points of a curve in order, once each has a meaning.
+    """Checks and sorts the points of a curve.
 
     Args:
         pairs: Pairs of epsilon and delta, in any order.
@@ -458,7 +460,7 @@ def curve_points(pairs: Iterable[Iterable[float | str]]) -> tuple[CurvePoint, ..
 
 
 def read_curve(text: str | Path) -> tuple[CurvePoint, ...]:
-    """The points that a command names: "0.5:1e-3,1:1e-5", or a file that holds them.
+    """Reads the points that a command names: "0.5:1e-3,1:1e-5", or a file of points.
 
     Args:
         text: Points written out, or a JSON or CSV file.
@@ -467,11 +469,11 @@ def read_curve(text: str | Path) -> tuple[CurvePoint, ...]:
         The points by increasing epsilon.
 
     Raises:
-        ClaimError: If the file cannot be read or is neither, or a point has no meaning.
+        ClaimError: If the file cannot be read or has another format, or a point is impossible.
     """
-    written = str(text).replace(" ", "")
-    if _INLINE.fullmatch(written):
-        return curve_points(pair.split(":") for pair in written.split(","))
+    compact = str(text).replace(" ", "")
+    if _INLINE.fullmatch(compact):
+        return curve_points(pair.split(":") for pair in compact.split(","))
     try:
         content = Path(text).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -482,19 +484,19 @@ def read_curve(text: str | Path) -> tuple[CurvePoint, ...]:
     except ClaimError as error:
         raise ClaimError(f"{text}: {error}") from None
     except (ValueError, KeyError, TypeError, csv.Error):
-        raise ClaimError(f"{text} is no privacy curve: give {_FORMS}") from None
+        raise ClaimError(f"{text} is not a privacy curve: give {_FORMS}") from None
 
 
 def written_out(points: Sequence[CurvePoint]) -> str:
-    """The points as `read_curve` takes them, without loss."""
+    """Writes points as `read_curve` reads them, without loss."""
     return ",".join(f"{epsilon!r}:{delta!r}" for epsilon, delta in points)
 
 
 def _read_pairs(content: str) -> list[Any]:
-    """Pairs of a file, JSON if it begins as a list.
+    """Reads pairs from the content of a file, as JSON if it begins with a list, else as CSV.
 
     Raises:
-        ValueError: If it is neither JSON nor CSV.
+        ValueError: If the content is neither JSON nor CSV.
         KeyError: If epsilon or delta is missing.
     """
     if content.lstrip().startswith("["):
@@ -528,9 +530,9 @@ class StatedClaim:
             none.
 
     Raises:
-        ClaimError: If the points of the curve have no meaning.
-        SettingsError: If two claims are stated, one is not a number, or the neighbouring relation
-            is unknown.
+        ClaimError: If the points of the curve are not those of a privacy curve.
+        SettingsError: If two claims are stated, a value is not a number, or the neighbouring
+            relation is unknown.
     """
 
     epsilon: Annotated[float | None, Option("E", panel=Panel.CLAIM)] = None
@@ -569,27 +571,27 @@ class StatedClaim:
 
     @classmethod
     def of(cls, claim: Claim) -> StatedClaim:
-        """What a claim states, its neighbours and its unit included."""
+        """The statement of a claim, with its neighbours and unit."""
         return cls(**claim.as_settings, neighbours=claim.neighbours, unit=claim.unit)
 
     @property
     def is_stated(self) -> bool:
-        """Whether a quantity is stated; else the claim is the generator's own."""
+        """Whether a quantity is stated; otherwise the claim is the generator's own."""
         return self.delta is not None or bool(self._quantities)
 
     def made(
         self, *, relation: Neighbours, default_delta: float, source: str, unit: str | None = None
     ) -> Promise | None:
-        """The claim; None if none is stated.
+        """Makes the stated claim; None if no quantity is stated.
 
         Args:
-            relation: Its neighbouring relation.
-            default_delta: Its delta, if none is stated.
-            source: Where it comes from, in words.
-            unit: The column of its unit; None for a claim per row.
+            relation: Neighbouring relation of the claim.
+            default_delta: Delta of the claim, if none is stated.
+            source: Where the claim comes from, in words.
+            unit: The column of the unit; None for a claim per row.
 
         Raises:
-            ClaimError: If it has no meaning.
+            ClaimError: If a number of the claim is out of range.
         """
         common: dict[str, Any] = {"neighbours": relation, "source": source, "unit": unit}
         if self.epsilon is not None:

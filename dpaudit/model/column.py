@@ -1,6 +1,6 @@
-"""What a schema is made of: its columns, and the unit, which a further column names.
+"""The parts of a schema: its columns, and the unit, which a further column names.
 
-How their values are read, checked and brought into one form.
+They read and check values, and bring them into canonical form.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ OTHER = -2
 MISSING = -1
 """Code of a missing category."""
 LARGEST_WHOLE = 2.0**53
-"""Whole numbers beyond this are not exact in float64."""
+"""Whole numbers above this are not exact in float64."""
 LARGEST = 1e300
-"""Bounds beyond this overflow when they are subtracted."""
+"""Bounds above this overflow when they are subtracted."""
 
 Category = str | int | float | bool
 
 
 class Kind(StrEnum):
-    """How the values of a column are to be read."""
+    """How the values of a column are read."""
 
     CONTINUOUS = "continuous"
     INTEGER = "integer"
@@ -82,11 +82,12 @@ class Column:
             raise SchemaError(f"column {self.name!r}: {problem}")
 
     def _problem(self) -> str:
+        """The first contradiction among the parts of this column; empty if there is none."""
         if self.kind.numeric:
             if self.categories:
-                return f"{self._named} has bounds, not categories"
+                return f"{self._kind_in_words} has bounds, not categories"
             if self.lower is None or self.upper is None:
-                return f"{self._named} needs `lower` and `upper`"
+                return f"{self._kind_in_words} needs `lower` and `upper`"
             largest = LARGEST_WHOLE if self.kind is Kind.INTEGER else LARGEST
             # Compared, not converted: a JSON integer may be too large for a float.
             if not (-largest <= self.lower <= largest and -largest <= self.upper <= largest):
@@ -99,7 +100,7 @@ class Column:
                 return "bounds of an integer column must be whole numbers"
             return ""
         if self.lower is not None or self.upper is not None:
-            return f"{self._named} has categories, not bounds"
+            return f"{self._kind_in_words} has categories, not bounds"
         for value in self.categories:
             if not isinstance(value, str | int | float) or value != value:
                 return (
@@ -115,7 +116,7 @@ class Column:
         return ""
 
     @property
-    def _named(self) -> str:
+    def _kind_in_words(self) -> str:
         return f"{'an' if self.kind is Kind.INTEGER else 'a'} {self.kind} column"
 
     @cached_property
@@ -136,43 +137,45 @@ class Column:
             values: The column's values [n].
 
         Returns:
-            Position in `categories`; `MISSING` where missing, `OTHER` where not named.
+            Position in `categories`; `MISSING` for a missing value, `OTHER` for an unknown one.
         """
         codes, uniques = pd.factorize(values, use_na_sentinel=True)
         table = np.array([self._code_of.get(u, OTHER) for u in uniques] + [MISSING], dtype=np.int64)
-        return table[codes]  # factorize codes a missing value -1: the last entry
+        return table[codes]  # a missing value has the code -1, so the last entry
 
     def problems(self, values: pd.Series[Any]) -> list[str]:
-        """Everything in this column's values [n] that contradicts it; empty if they fit."""
+        """Everything in values [n] that contradicts this column; empty if they fit."""
 
-        def at(bad: npt.NDArray[np.bool_], what: str) -> list[str]:
+        def describe(bad: npt.NDArray[np.bool_], problem: str) -> list[str]:
             if not bad.any():
                 return []
             row = int(np.flatnonzero(bad)[0])
             count = int(bad.sum())
-            shown = "a value" if missing[row] else _shown(values.iloc[row])
-            return [f"column {self.name!r}: {shown} {what} ({count} row(s), first at row {row})"]
+            value = "a value" if missing[row] else _as_text(values.iloc[row])
+            return [f"column {self.name!r}: {value} {problem} ({count} row(s), first at row {row})"]
 
         missing = np.asarray(values.isna(), dtype=bool)
-        found = [] if self.missing else at(missing, "is missing, the schema says none is")
+        problems = [] if self.missing else describe(missing, "is missing, the schema says none is")
         if not self.kind.numeric:
             codes = self.codes(values)
-            return found + at(
+            return problems + describe(
                 codes == OTHER, f"is not one of its {len(self.categories)} categories"
             )
         try:
             numbers = as_numbers(values)
         except SchemaError as error:
-            return [*found, str(error)]
+            return [*problems, str(error)]
         lower, upper = self.bounds
-        found += at(np.isinf(numbers), "is infinite")
+        problems += describe(np.isinf(numbers), "is infinite")
         outside = ((numbers < lower) | (numbers > upper)) & np.isfinite(numbers)
-        found += at(outside, f"is outside the bounds [{_shown(lower)}, {_shown(upper)}]")
+        problems += describe(
+            outside, f"is outside the bounds [{_as_text(lower)}, {_as_text(upper)}]"
+        )
         if self.kind is Kind.INTEGER:
-            found += at(
+            problems += describe(
                 np.isfinite(numbers) & (numbers != np.rint(numbers)), "is not a whole number"
             )
-        return found
+        return problems
 
     def canonical(self, values: pd.Series[Any]) -> npt.NDArray[Any]:
         """This column's values [n] with the dtype of `Schema.canonical`.
@@ -183,19 +186,19 @@ class Column:
         if self.kind.numeric:
             return self.canonical_numbers(as_numbers(values))
         codes = self.codes(values)
-        kept = np.array(values.astype(object), dtype=object)
-        named = codes >= 0
+        canonical = np.array(values.astype(object), dtype=object)
+        is_known = codes >= 0
         categories = np.empty(len(self.categories), dtype=object)
         categories[:] = self.categories
-        kept[named] = categories[codes[named]]  # 1.0 and True become the category 1
-        kept[codes == MISSING] = np.nan
-        return kept
+        canonical[is_known] = categories[codes[is_known]]  # 1.0 and True become the category 1
+        canonical[codes == MISSING] = np.nan
+        return canonical
 
     def canonical_numbers(
         self, numbers: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64] | npt.NDArray[np.int64]:
         """A numeric column's values [n] with the dtype of `Schema.canonical`."""
-        if self.kind is Kind.INTEGER and not self.missing and _whole(numbers):
+        if self.kind is Kind.INTEGER and not self.missing and _are_whole(numbers):
             return numbers.astype(np.int64)
         return numbers
 
@@ -216,13 +219,13 @@ class Column:
 
         Args:
             entry: As written by `to_document`.
-            position: Its place in the document, for messages about a column without a name.
+            position: Its position in the document, for messages about a column without a name.
 
         Returns:
             The column.
 
         Raises:
-            SchemaError: If it is malformed.
+            SchemaError: If the entry is malformed.
         """
         if not isinstance(entry, Mapping) or "name" not in entry:
             raise SchemaError(f'column number {position}: needs an object with a "name"')
@@ -255,10 +258,10 @@ class Column:
 
 
 def truth_of(entry: Mapping[str, Any], key: str, where: str) -> bool:
-    """The truth value under a key of a JSON object, false if it is absent.
+    """The truth value of a key in a JSON object; false if the key is absent.
 
     Raises:
-        SchemaError: If it is something else; says where.
+        SchemaError: If the value is anything else; the message says where.
     """
     value = entry.get(key, False)
     if not isinstance(value, bool):
@@ -267,20 +270,20 @@ def truth_of(entry: Mapping[str, Any], key: str, where: str) -> bool:
 
 
 def plain_numbers(data: pd.DataFrame, names: list[str]) -> npt.NDArray[np.float64] | None:
-    """Some columns as float64 [n, k], read at once: one by one takes pandas ten times as long.
+    """Columns as float64 [n, k], read at once: pandas takes ten times as long one by one.
 
     Returns:
-        The numbers; None if a column holds other than numbers of numpy (use `as_numbers`).
+        The numbers; None if a column holds anything but numpy numbers (then use `as_numbers`).
     """
     places = {name: place for place, name in enumerate(data.columns.tolist())}
-    chosen = data.take([places[name] for name in names], axis=1)  # by names it is slower
+    chosen = data.take([places[name] for name in names], axis=1)  # selecting by name is slower
     if not all(map(_is_plain, chosen.dtypes)):
         return None
     return np.asarray(chosen.to_numpy(dtype=np.float64))
 
 
 def _is_plain(dtype: object) -> bool:
-    """Whether values are numbers of numpy, which need no conversion and miss nothing but NaN."""
+    """Whether values are numpy numbers, which need no conversion and mark missing ones by NaN."""
     return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
@@ -288,7 +291,7 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
     """A numeric column as float64 [n], missing values as NaN.
 
     Raises:
-        SchemaError: If a value is not a number; shows the first one.
+        SchemaError: If a value is not a number; the message shows the first one.
     """
     if values.dtype.kind in "mMc":  # pandas would count nanoseconds, or drop an imaginary part
         raise SchemaError(
@@ -296,7 +299,7 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
             "to numbers, for example days"
         )
     if _is_plain(values.dtype):
-        return values.to_numpy(dtype=np.float64, copy=True)  # as below, without its detours
+        return values.to_numpy(dtype=np.float64, copy=True)  # as below, but faster
     try:
         return np.asarray(pd.to_numeric(values).astype("float64"), dtype=np.float64)
     except (TypeError, ValueError):
@@ -305,12 +308,12 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
         raise SchemaError(f"column {values.name!r}: {first!r} is not a number") from None
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     plain = value.item() if isinstance(value, np.generic) else value
     return f"{plain:.12g}" if isinstance(plain, float) else repr(plain)
 
 
-def _whole(numbers: npt.NDArray[np.float64]) -> bool:
+def _are_whole(numbers: npt.NDArray[np.float64]) -> bool:
     return bool(((np.abs(numbers) <= LARGEST_WHOLE) & (numbers == np.rint(numbers))).all())
 
 
@@ -321,7 +324,7 @@ def read_columns(
 
     Args:
         readers: A function for each column.
-        most: Largest number of problems that are shown; None for all.
+        most: Largest number of problems to show; None for all.
 
     Raises:
         SchemaError: If any column cannot be read.
@@ -337,11 +340,11 @@ def read_columns(
 
 
 def refuse(problems: Collection[str], *, most: int | None = None) -> None:
-    """Refuses what has problems.
+    """Raises an error if there are problems.
 
     Args:
-        problems: The problems, in a line each.
-        most: Largest number that is shown; None for all.
+        problems: The problems, one line each.
+        most: Largest number of problems to show; None for all.
 
     Raises:
         SchemaError: If there are any.
@@ -351,22 +354,22 @@ def refuse(problems: Collection[str], *, most: int | None = None) -> None:
 
 
 def repeated_names(data: pd.DataFrame) -> list[str]:
-    """The problem of a table that names columns twice; empty if it names none so."""
+    """The problem of repeated column names in a table, if it has one."""
     repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
     return [f"column names repeat: {', '.join(repeated)}"] if repeated else []
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """Whose rows enter and leave a table together.
+    """The unit of privacy, such as a patient: its rows enter and leave a table together.
 
     Attributes:
-        column: The column that names the unit of each row. It is no column of the schema: it has no
-            kind and no bounds, and generators need not release it.
+        column: The column that names the unit of each row. It is not a column of the schema: it has
+            no kind and no bounds, and generators need not release it.
         max_rows: Largest number of rows that a unit may have; None if nothing is promised.
 
     Raises:
-        SchemaError: If the column has no name, or `max_rows` is no whole number of at least 1.
+        SchemaError: If the column has no name, or `max_rows` is not a whole number, at least 1.
     """
 
     column: str
@@ -376,15 +379,15 @@ class Unit:
         if not isinstance(self.column, str) or not self.column:
             raise SchemaError(f"the unit's column must be a name, got {self.column!r}")
         most: Any = self.max_rows
-        whole = isinstance(most, Integral) and not isinstance(most, bool)
-        if most is not None and not (whole and most >= 1):
+        is_whole = isinstance(most, Integral) and not isinstance(most, bool)
+        if most is not None and not (is_whole and most >= 1):
             raise SchemaError(
                 f"a unit has at most a whole number of rows, 1 or more, got {self.max_rows!r}"
             )
 
     @property
     def most(self) -> str:
-        """How many rows a unit may have, in words."""
+        """The largest number of rows of a unit, in words."""
         if self.max_rows is None:
             return "any number of rows"
         return f"at most {counted(self.max_rows, 'row')}"
@@ -395,13 +398,13 @@ class Unit:
         return codes
 
     def most_rows(self, data: pd.DataFrame) -> int:
-        """The rows that a unit may have: `max_rows`, else the most that one of a table has."""
+        """The most rows of a unit: `max_rows`, else the most of any unit in the table."""
         if self.max_rows is not None:
             return self.max_rows
         return int(np.bincount(self.codes(data)).max(initial=0))
 
     def problems(self, data: pd.DataFrame) -> list[str]:
-        """What in a table contradicts this unit; empty if it fits."""
+        """Everything in a table that contradicts this unit; empty if it fits."""
         if self.column not in data.columns:
             close = did_you_mean(self.column, list(map(str, data.columns)))
             return [f"the unit's column {self.column!r} is missing{close}"]
@@ -422,8 +425,8 @@ class Unit:
 
     def canonical(self, values: pd.Series[Any]) -> npt.NDArray[Any]:
         """The identifiers [n] as int64 if they are whole numbers, else as objects."""
-        whole = values.dtype.kind in "iu"
-        return values.to_numpy(dtype=np.int64 if whole else object)
+        is_whole = values.dtype.kind in "iu"
+        return values.to_numpy(dtype=np.int64 if is_whole else object)
 
     def to_document(self) -> dict[str, Any]:
         """This unit as JSON."""
@@ -434,7 +437,7 @@ class Unit:
         """Reads a unit from a schema's JSON.
 
         Raises:
-            SchemaError: If it is no unit.
+            SchemaError: If the document is not a unit.
         """
         if not isinstance(document, Mapping) or not {"column"} <= set(document) <= {
             "column",

@@ -18,12 +18,12 @@ from dpaudit.model.setting import AT_LEAST_1, check_number
 
 
 class EncodedColumn(NamedTuple):
-    """Where one column lies in the encoded matrix.
+    """The place of one column in the encoded matrix.
 
     Attributes:
         column: The column.
-        value: Positions of its values: one for a number, one per category else (a missing
-            category is a category of its own, the last).
+        value: Positions of its values: one for a number, else one per category (the last one for
+            missing values, if there may be any).
         indicator: Position of the "is missing" indicator of a number that may be missing.
     """
 
@@ -55,10 +55,10 @@ def width(schema: Schema) -> int:
 
 
 MOST_BYTES = 2 * 2**30
-"""Numbers of one synthetic table, in bytes, as values and encoded.
+"""Largest size of one synthetic table in bytes, as values and encoded.
 
-A worker holds them all at once, and as records several times as much; more is a slip of the pen or
-takes a machine that a run of many workers would not fit on.
+A worker holds all of it at once, and several times as much as records. A larger number of rows is a
+typing error, or needs a machine on which a run of many workers would not fit.
 """
 
 
@@ -66,11 +66,11 @@ def check_rows(rows: int, schema: Schema) -> None:
     """Refuses a number of synthetic rows that no worker could hold.
 
     Args:
-        rows: Rows requested of a model.
+        rows: Rows requested from a model.
         schema: Their schema.
 
     Raises:
-        SettingsError: If it is less than 1, or if their numbers would take more than `MOST_BYTES`.
+        SettingsError: If the number is less than 1, or the rows would take more than `MOST_BYTES`.
     """
     check_number("rows", rows, AT_LEAST_1)
     most = MOST_BYTES // (8 * (width(schema) + len(schema.columns)))
@@ -114,15 +114,15 @@ def encode_values(values: npt.NDArray[np.float64], schema: Schema) -> npt.NDArra
     numbers = (values[..., numeric] - lower) / (upper - lower)
     missing = np.isnan(numbers)
     matrix[..., [blocks[n].value.start for n in numeric]] = np.where(missing, 0.5, numbers)
-    for own, position in enumerate(numeric):
+    for number, position in enumerate(numeric):
         indicator = blocks[position].indicator
         if indicator is not None:
-            matrix[..., indicator] = missing[..., own]
+            matrix[..., indicator] = missing[..., number]
     for position, (column, value, _) in enumerate(blocks):
         if not column.kind.numeric:
-            found = values[..., position]
+            categories = values[..., position]
             places = value.stop - value.start
-            codes = np.where(found == MISSING, places - 1, found)  # the block's last position
+            codes = np.where(categories == MISSING, places - 1, categories)  # missing: the last
             matrix[..., value] = codes[..., None] == np.arange(places)
     return matrix
 
@@ -131,8 +131,8 @@ def decode(matrix: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
     """Turns an encoded matrix back into a table in the input's scale.
 
     Args:
-        matrix: Matrix [n, width]; numbers are clipped to [0, 1], the largest entry of a block is
-            its category, an indicator of at least 0.5 means missing.
+        matrix: Matrix [n, width]; numbers are clipped to [0, 1], the largest entry of a block names
+            the category, an indicator of at least 0.5 means missing.
         schema: The schema.
 
     Returns:
@@ -149,8 +149,8 @@ def values_of(matrix: npt.NDArray[np.float64], schema: Schema) -> npt.NDArray[np
         schema: The schema.
 
     Returns:
-        Values [..., d]: numbers in the input's scale, NaN where missing; of a category its
-        position in the column's `categories`, `MISSING` where missing.
+        Values [..., d]: numbers in the input's scale, NaN if missing; categories as positions in
+        the column's `categories`, `MISSING` if missing.
     """
     columns = []
     for column, value, indicator in layout(schema):
@@ -177,8 +177,8 @@ def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float6
         schema: Its schema.
 
     Returns:
-        Values [n, d] as `values_of` gives them; a category the schema does not name is `OTHER`,
-        which `table_of` cannot turn back.
+        Values [n, d] as `values_of` gives them; a category that the schema does not name becomes
+        `OTHER`, which `table_of` cannot turn back.
 
     Raises:
         SchemaError: If a numeric column holds something that is not a number.
@@ -187,8 +187,8 @@ def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float6
     numeric = [column.name for column in schema.columns if column.kind.numeric]
     plain = plain_numbers(data, numeric)
     numbers = iter([as_numbers(data[name]) for name in numeric] if plain is None else plain.T)
-    for own, column in zip(values.T, schema.columns, strict=True):
-        own[:] = next(numbers) if column.kind.numeric else column.codes(data[column.name])
+    for column_values, column in zip(values.T, schema.columns, strict=True):
+        column_values[:] = next(numbers) if column.kind.numeric else column.codes(data[column.name])
     return values
 
 
@@ -201,6 +201,6 @@ def table_of(values: npt.NDArray[np.float64], schema: Schema) -> pd.DataFrame:
         else:
             choices = np.empty(len(column.categories) + 1, dtype=object)
             choices[:-1] = column.categories
-            choices[-1] = np.nan  # a missing code of -1 counts from the end
+            choices[-1] = np.nan  # the code of a missing value, -1, picks the last
             table[column.name] = choices[numbers.astype(np.int64)]
     return canonical_table(table)

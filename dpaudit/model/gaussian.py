@@ -26,7 +26,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The ε of a μ-GDP mechanism at δ.
 
     Args:
-        mu: μ; at or below 0 there is nothing to distinguish.
+        mu: μ; at 0 or below the tables cannot be distinguished.
         delta: δ, in (0, 1).
 
     Returns:
@@ -34,8 +34,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """
     if mu <= 0.0 or gaussian_delta(0.0, mu) <= delta:
         return 0.0
-    # The first term alone is below delta once epsilon exceeds mu^2/2 + mu z, z the quantile
-    # of delta, and z <= sqrt(2 ln(1/delta)) (Chernoff).
+    # The first term alone is below delta once epsilon exceeds mu^2/2 + mu z, where z, the quantile
+    # of delta, is at most sqrt(2 ln(1/delta)) (Chernoff).
     high = mu * mu / 2.0 + mu * math.sqrt(2.0 * math.log(1.0 / delta))
     return float(
         scipy.optimize.brentq(

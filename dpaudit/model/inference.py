@@ -30,18 +30,18 @@ from dpaudit.model.column import (
 MAX_CATEGORIES: Final = 1000
 """More distinct strings than this look like an identifier or free text."""
 _FEW: Final = 20
-"""So many distinct values may be categories, whatever they look like."""
+"""Up to this many distinct values may be categories, whatever they look like."""
 _FEWEST_ROWS: Final = 50
 """Smallest number of rows that shows an identifier."""
 _IMPOSSIBLE: Final = 20.0
-"""What has a chance of at most exp(-this) is treated as impossible."""
+"""Events with a probability of at most exp(-this) are treated as impossible."""
 _MOST: Final = 0.9
-"""A column is what this share of its distinct values is."""
+"""Share of a column's distinct values that decides what the column holds."""
 _SHOWN: Final = 5
 """Largest number of columns whose problems are shown."""
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
-"""Numbers with a decimal comma, a separator of thousands or a unit, and dates."""
+"""Numbers with a decimal comma, a thousands separator or a unit, and dates."""
 
 
 def infer_columns(
@@ -51,7 +51,7 @@ def infer_columns(
 
     Args:
         data: The table.
-        kinds: The kinds of columns that are declared; the others are guessed.
+        kinds: Declared kinds of columns; those of others are guessed.
 
     Raises:
         SchemaError: If a column is constant or cannot be described, or the table has a single row.
@@ -110,7 +110,7 @@ def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[C
 
 
 def refuse_numbering(*tables: pd.DataFrame) -> None:
-    """Refuses columns that number the rows of each of some tables.
+    """Refuses columns that number the rows in every one of the tables.
 
     Raises:
         SchemaError: If there are any.
@@ -124,12 +124,13 @@ def refuse_numbering(*tables: pd.DataFrame) -> None:
 
 
 def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column:
+    """Infers a column from its values; guesses its kind unless it is declared."""
     present = values.dropna()
     missing = len(present) < len(values)
     _refuse_what_json_lacks(name, present)
     distinct = present.unique()
     if len(distinct) + missing < 2:
-        shown = (
+        content = (
             "missing everywhere"
             if missing
             else f"always {distinct[0]!s}"
@@ -137,7 +138,7 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
             else "empty"
         )
         raise SchemaError(
-            f"column {name!r} is constant ({shown}): drop it, or give a schema with its public "
+            f"column {name!r} is constant ({content}): drop it, or give a schema with its public "
             "bounds or categories"
         )
     is_number = (
@@ -165,10 +166,10 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
 
 
 def _numbers_the_rows(values: pd.Series[Any]) -> bool:
-    """Whether the whole numbers of a column [n] are those of an identifier.
+    """Whether the whole numbers of a column [n] look like those of an identifier.
 
-    They rise or fall from each row to the next, which has probability 2 / n! by chance, or they are
-    all different within a range of m numbers, which has at most exp(-n (n - 1) / 2 m).
+    They rise or fall from each row to the next, which has probability 2 / n! by chance; or they are
+    all different in a range of m numbers, which has probability exp(-n (n - 1) / 2 m) at most.
     """
     n = len(values)
     if n < _FEWEST_ROWS or values.dtype.kind not in "iu":
@@ -182,12 +183,12 @@ def _numbers_the_rows(values: pd.Series[Any]) -> bool:
 
 
 def _refuse_text(name: str, texts: list[str], *, rows: int) -> None:
-    """Refuses text that is no category: numbers and dates as text, identifiers.
+    """Refuses texts that are not categories: numbers and dates as text, identifiers.
 
     Args:
         name: The column.
-        texts: Its distinct values that are text.
-        rows: Its values that are not missing.
+        texts: Its distinct text values.
+        rows: Number of its values that are not missing.
     """
     if len(texts) <= _FEW:
         return
@@ -208,7 +209,7 @@ def _refuse_text(name: str, texts: list[str], *, rows: int) -> None:
 
 
 def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
-    """Dates, lists and other objects are neither numbers nor categories; nor is infinity."""
+    """Refuses dates, lists and other objects, and infinity: not numbers or categories in JSON."""
     numeric = present.dtype.kind in "iufb"
     odd = [] if numeric else [v for v in present if not isinstance(v, str | int | float | np.bool_)]
     if odd:
@@ -226,6 +227,7 @@ def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
 
 
 def _guess_kind(distinct: Any, *, is_number: bool) -> Kind:
+    """The kind of a column with these distinct values."""
     if not is_number:
         return Kind.CATEGORICAL
     numbers = np.asarray(distinct, dtype=np.float64)
@@ -235,7 +237,7 @@ def _guess_kind(distinct: Any, *, is_number: bool) -> Kind:
 
 
 def _plain(value: Any) -> Category:
-    """A category as JSON has it: whole floats as integers, numpy scalars as Python's."""
+    """A category as JSON writes it: whole floats as integers, numpy scalars as Python's."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and plain.is_integer():
         return int(plain)

@@ -1,4 +1,4 @@
-"""Reads several tables with keys, and checks that the keys hold."""
+"""Reads several tables with keys, and checks the keys."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from dpaudit.model.tables import IN_MEMORY, SAMPLE, Table, fitting, load, load_s
 OneTable: TypeAlias = pd.DataFrame | str | Path
 """A table from the caller."""
 Given: TypeAlias = OneTable | Mapping[str, OneTable] | Sequence[str]
-"""A table from the caller, several by name, or files, of which each names its table."""
+"""A table from the caller, several tables by name, or files that name their tables."""
 
 
 def by_name(given: Given) -> OneTable | Mapping[str, OneTable]:
-    """One table, or several by name: of files visits.csv is the table visits.
+    """One table, or several by name; the file visits.csv has the table visits.
 
     Raises:
-        SettingsError: If two files have the same name, or one of several is a sample.
+        SettingsError: If two files have the same name, or a sample is among several tables.
     """
     if isinstance(given, pd.DataFrame | str | Path | Mapping):
         return given
     if len(given) == 1:
         return given[0]
-    found: dict[str, OneTable] = {}
+    tables: dict[str, OneTable] = {}
     for file in given:
         name = Path(file).name.split(".")[0]
-        if file.startswith(SAMPLE) or name in found:
+        if file.startswith(SAMPLE) or name in tables:
             raise SettingsError(
                 f"`data`: {file} has no name of its own among several tables: give files with "
                 "different names"
             )
-        found[name] = file
-    return found
+        tables[name] = file
+    return tables
 
 
 def are_several(given: object) -> bool:
-    """Whether several tables are given, by name or by their files."""
+    """Whether the caller gives several tables, by name or as files."""
     return isinstance(given, Mapping) or (isinstance(given, list | tuple) and len(given) > 1)
 
 
@@ -56,22 +56,24 @@ def load_given(
     """Reads and validates a table, or several as one frame.
 
     Args:
-        data: As `dpaudit.model.tables.load`, several by name, or several files.
-        schema: As there; of several tables a `LinkedTables` or its file, else links are needed.
-        unit: Whose rows enter and leave together, if the schema does not say.
+        data: As for `dpaudit.model.tables.load`, or several tables by name, or several files.
+        schema: As for `load`; for several tables a `LinkedTables` or its file. Without one, links
+            are needed.
+        unit: The unit of privacy, if the schema does not name it.
         links: Links of the tables, if the schema does not have them.
 
     Returns:
-        The canonical table, or the frame of several (`LinkedTables.stacked`), and its schema.
+        The canonical table, or the frame of several tables (`LinkedTables.stacked`), and its
+        schema.
 
     Raises:
-        DataError: If a table cannot be read or does not fit, or a key does not hold.
-        SchemaError: If a schema or a link is malformed, or none can be inferred.
+        DataError: If a table cannot be read or does not fit, or its keys are wrong.
+        SchemaError: If a schema or link is malformed, or no schema can be inferred.
         SettingsError: If the schema has another unit or other links.
     """
     data = by_name(data)
     if isinstance(data, Mapping):
-        return _load_linked(data, schema, unit, [Link.of(one) for one in links])
+        return _load_linked(data, schema, unit, [Link.of(link) for link in links])
     if links:
         raise SettingsError("`links` connect several tables, and one is given: give all in `data`")
     return load(data, schema, unit)
@@ -83,55 +85,59 @@ def _load_linked(
     unit: Unit | None,
     links: Sequence[Link],
 ) -> Table:
+    """Reads linked tables as one frame; infers their schema unless it is given."""
     known = load_schema(given, _no_frame) if isinstance(given, str | Path) else given
     if isinstance(known, Schema) and not isinstance(known, LinkedTables):
         raise SchemaError('the schema is of one table: several need one with "tables" and "links"')
     if known is not None and links and sorted(links) != sorted(known.links):
         raise SettingsError("`links` differ from the schema's: leave them out, or correct one")
-    parts = {} if known is None else known.tables
-    if known is not None and set(parts) != set(data):
+    schemas = {} if known is None else known.tables
+    if known is not None and set(schemas) != set(data):
         raise SchemaError(
-            f"the schema is of the tables {', '.join(parts)}, given are {', '.join(data)}: name "
+            f"the schema is of the tables {', '.join(schemas)}, given are {', '.join(data)}: name "
             "them alike"
         )
-    known_links = links if known is None else known.links
-    check_tree(list(data), known_links)
-    read = {
-        name: one if isinstance(one, pd.DataFrame) else load_table(one, schema=parts.get(name))
-        for name, one in data.items()
+    tree = links if known is None else known.links
+    check_tree(list(data), tree)
+    tables = {
+        name: table
+        if isinstance(table, pd.DataFrame)
+        else load_table(table, schema=schemas.get(name))
+        for name, table in data.items()
     }
-    for link in known_links:
-        _check_link(link, read)
+    for link in tree:
+        _check_link(link, tables)
     if known is None:
-        known = LinkedTables.infer_tables(read, links)
+        known = LinkedTables.infer_tables(tables, links)
     schema = known.with_unit(unit)
-    assert isinstance(schema, LinkedTables)  # as it was
-    frame = _frame(read, schema)
+    assert isinstance(schema, LinkedTables)  # `with_unit` keeps the class
+    frame = _frame(tables, schema)
     assert schema.unit is not None  # of linked tables
     if problems := schema.unit.problems(frame):
         raise DataError(f"{'; '.join(problems)}; correct the tables or the unit")
-    files = {name: _file_of(name, one) for name, one in data.items()}
-    in_memory = any(isinstance(one, pd.DataFrame) for one in data.values())
+    files = tuple(_file_of(name, table) for name, table in data.items())
+    in_memory = any(isinstance(table, pd.DataFrame) for table in data.values())
     source = IN_MEMORY if in_memory else ", ".join(map(str, data.values()))
-    named = str(given) if isinstance(given, str | Path) else None
-    return Table(frame, schema, source, named, tuple(files.values()))
+    schema_file = str(given) if isinstance(given, str | Path) else None
+    return Table(frame, schema, source, schema_file, files)
 
 
 def _no_frame() -> pd.DataFrame:
+    """Refuses SDV metadata, which would need the table to infer bounds from."""
     raise SchemaError('SDV metadata is of one table: several need a schema with "links"')
 
 
 def _file_of(name: str, given: OneTable) -> str:
-    """How a command names a table: by its file, if that has its name."""
+    """The name of a table in a command: its file, if that has the table's name."""
     is_file = isinstance(given, str | Path) and Path(given).name.split(".")[0] == name
     return str(given) if is_file else f"{name}.csv"
 
 
 def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Checks that a link's columns are there, and that every child has one parent.
+    """Checks that a link's columns exist, and that every child has exactly one parent.
 
     Raises:
-        DataError: If not; says where.
+        DataError: If a column, key or parent is missing, or a key repeats; names the first row.
     """
     for name, column in ((link.parent, link.key), (link.child, link.column)):
         known = list(map(str, tables[name].columns))
@@ -140,9 +146,9 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
                 f"link {link}: table {name} has no column {column!r}{did_you_mean(column, known)}; "
                 "correct the link"
             )
-    keys, own = (
-        one.map(key_text, na_action="ignore")
-        for one in (tables[link.parent][link.key], tables[link.child][link.column])
+    keys, references = (
+        column.map(key_text, na_action="ignore")
+        for column in (tables[link.parent][link.key], tables[link.child][link.column])
     )
     absent = np.flatnonzero(keys.isna())
     if len(absent):
@@ -153,11 +159,11 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
     repeated = np.flatnonzero(keys.duplicated())
     if len(repeated):
         raise DataError(
-            f"{link.parent}.{link.key} is no key: {counted(len(repeated), 'row')} with the value "
-            f"of an earlier row, the first is row {repeated[0]}; drop these rows, or link to a "
-            "column that identifies every row"
+            f"{link.parent}.{link.key} is not a key: {counted(len(repeated), 'row')} with the "
+            f"value of an earlier row, the first is row {repeated[0]}; drop these rows, or link to "
+            "a column that identifies every row"
         )
-    orphans = np.flatnonzero(~own.isin(keys))
+    orphans = np.flatnonzero(~references.isin(keys))
     if len(orphans):
         raise DataError(
             f"link {link}: {counted(len(orphans), 'row')} of {link.child} without a row of "
@@ -179,7 +185,7 @@ def _frame(tables: Mapping[str, pd.DataFrame], schema: LinkedTables) -> pd.DataF
 
 
 def _owners(frame: pd.DataFrame, schema: LinkedTables) -> npt.NDArray[Any]:
-    """The unit [n] of each row: the key of the row of the root to which it leads."""
+    """The unit [n] of each row: the key of the root's row to which its links lead."""
     keys, parents = frame[KEY].to_numpy(), frame[PARENT].to_numpy()
     owners = np.empty(len(frame), dtype=object)
     of_key: dict[str, dict[object, object]] = {}

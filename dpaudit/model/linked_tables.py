@@ -1,8 +1,8 @@
-"""Several tables with keys: their public schema, and the one frame that holds all their rows.
+"""Linked tables: the public schema of several tables with keys, and one frame with all their rows.
 
-Everything between the caller's tables and the generator handles one frame: each row names its table
-and its unit, has its own and its parent's key, and misses the columns of the other tables. So a
-world that lacks a unit lacks its rows in every table.
+Everything between the caller's tables and the generator handles this frame. Each row names its
+table and its unit and has its own key and its parent's; in the columns of other tables its values
+are missing. So a world that lacks a unit lacks its rows in every table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpaudit.model.schema import FORMAT, Schema, canonical_table
 TABLE: Final = "table"
 """The column of the frame that names the table of each row."""
 KEY: Final = "key"
-"""The column with the row's own key; missing in tables that no other refers to."""
+"""The column with the row's own key; missing in tables that no other table refers to."""
 PARENT: Final = "parent"
 """The column with the key of the row that it refers to; missing in the root table."""
 _LINK: Final = re.compile(r"\s*([^.=\s]+)\.([^=]+?)\s*=\s*([^.=\s]+)\.([^=]+?)\s*")
@@ -33,13 +33,13 @@ _KEYS: Final = frozenset(("format", "inferred", "unit", "tables", "links"))
 
 
 class Link(NamedTuple):
-    """A column of one table that refers to a key of another, as visits.patient_id=patients.id.
+    """A column of one table that refers to the key of another, as visits.patient_id=patients.id.
 
     Attributes:
-        child: The table that refers.
+        child: The table that refers to the other.
         column: Its column.
-        parent: The table that is referred to.
-        key: The column there that identifies its rows.
+        parent: The table that it refers to.
+        key: The column that identifies the parent's rows.
     """
 
     child: str
@@ -49,17 +49,17 @@ class Link(NamedTuple):
 
     @staticmethod
     def of(text: Link | str) -> Link:
-        """A link, or its text, such as "visits.patient_id=patients.id".
+        """Reads a link from its text, such as "visits.patient_id=patients.id".
 
         Raises:
-            SchemaError: If it is none.
+            SchemaError: If the text is not a link.
         """
         if isinstance(text, Link):
             return text
-        found = _LINK.fullmatch(text) if isinstance(text, str) else None
-        if found is None:
-            raise SchemaError(f"{text!r} is no link: write CHILD.COLUMN=PARENT.KEY")
-        return Link(*found.groups())
+        match = _LINK.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise SchemaError(f"{text!r} is not a link: write CHILD.COLUMN=PARENT.KEY")
+        return Link(*match.groups())
 
     def __str__(self) -> str:
         return f"{self.child}.{self.column}={self.parent}.{self.key}"
@@ -69,18 +69,18 @@ class Link(NamedTuple):
 class LinkedTables(Schema):
     """The public description of several tables with keys.
 
-    The links form a tree. Its root is the one table that refers to no other: a row of it is the
-    unit of privacy, with all rows that refer to it, directly or through others. As a schema this
-    describes the one frame with the rows of all tables (`stacked`).
+    The links form a tree. Its root is the one table that refers to no other: a row of the root is
+    the unit of privacy, with all rows that refer to it, directly or through other tables. As a
+    schema this describes the frame with the rows of all tables (`stacked`).
 
     Attributes:
-        tables: The schema of each table by its name, without its keys.
-        links: Which column of a table refers to which key of another; texts are read.
-        unit: The root's key, such as "patients.id", and perhaps the most rows of all tables that
-            refer to one; from the links if None.
+        tables: The schema of each table by name, without its keys.
+        links: Which column of a table refers to which key of another; they may be given as text.
+        unit: The root's key, such as "patients.id", and perhaps the largest number of rows of all
+            tables that belong to one key; derived from the links if None.
 
     Raises:
-        SchemaError: If a table has no link, the links are no tree, or a key is described.
+        SchemaError: If a table has no link, the links are not a tree, or a schema describes a key.
     """
 
     tables: Mapping[str, Schema] = field(hash=False)
@@ -95,21 +95,25 @@ class LinkedTables(Schema):
         for name, schema in self.tables.items():
             described = [key for key, _ in self.keys_of(name) if key in schema.names]
             if schema.unit is not None or described:
-                what = described[0] if described else "its unit"
-                raise SchemaError(f"table {name}: its schema describes {what}: keys have no kind")
+                culprit = described[0] if described else "its unit"
+                raise SchemaError(
+                    f"table {name}: its schema describes {culprit}: keys have no kind"
+                )
         columns = tuple(
             _optional(column, f"{name}.{column.name}")
             for name in self.order
             for column in self.tables[name].columns
         )
         object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "inferred", any(one.inferred for one in self.tables.values()))
-        own = Unit(column=f"{self.root}.{self.key_of(self.root)}")
+        object.__setattr__(
+            self, "inferred", any(schema.inferred for schema in self.tables.values())
+        )
+        root_unit = Unit(column=f"{self.root}.{self.key_of(self.root)}")
         if self.unit is None:
-            object.__setattr__(self, "unit", own)
-        elif self.unit.column != own.column:
+            object.__setattr__(self, "unit", root_unit)
+        elif self.unit.column != root_unit.column:
             raise SchemaError(
-                f"the unit is {own.column}, to which all rows lead, not {self.unit.column}"
+                f"the unit is {root_unit.column}, to which all rows lead, not {self.unit.column}"
             )
         super().__post_init__()
 
@@ -127,135 +131,137 @@ class LinkedTables(Schema):
             The schema; it is marked as inferred.
 
         Raises:
-            SchemaError: If links are no tree, or a table has no column that can be described.
+            SchemaError: If the links are not a tree, or a table has no column but keys.
         """
-        read = tuple(map(Link.of, links))
-        check_tree(list(tables), read)
-        found = {}
+        read_links = tuple(map(Link.of, links))
+        check_tree(list(tables), read_links)
+        schemas = {}
         for name, table in tables.items():
-            keys = {one.column for one in read if one.child == name}
-            keys |= {one.key for one in read if one.parent == name}
+            keys = {link.column for link in read_links if link.child == name}
+            keys |= {link.key for link in read_links if link.parent == name}
             described = table.drop(columns=list(keys), errors="ignore")
             try:
                 if not len(described.columns):
                     raise SchemaError("it has no column but keys: leave it out")
-                found[name] = Schema.infer(described)
+                schemas[name] = Schema.infer(described)
             except SchemaError as error:
                 raise SchemaError(f"table {name}: {error}") from None
-        return LinkedTables(tables=found, links=read)
+        return LinkedTables(tables=schemas, links=read_links)
 
     @cached_property
     def root(self) -> str:
-        """The table that refers to no other."""
+        """The table that refers to no other table."""
         return self.order[0]
 
     @cached_property
     def order(self) -> tuple[str, ...]:
         """The tables, each after the one that it refers to."""
-        children = {one.child for one in self.links}
+        children = {link.child for link in self.links}
         order = [name for name in self.tables if name not in children]
         for name in order:
-            order += [one.child for one in self.links if one.parent == name]
+            order += self.children_of(name)
         return tuple(order)
 
     def link_of(self, name: str) -> Link | None:
-        """The link of a table to another; None of the root."""
-        return next((one for one in self.links if one.child == name), None)
+        """The link of a table to its parent; None for the root."""
+        return next((link for link in self.links if link.child == name), None)
 
     def key_of(self, name: str) -> str | None:
         """The key column of a table; None if no other table refers to it."""
-        return next((one.key for one in self.links if one.parent == name), None)
+        return next((link.key for link in self.links if link.parent == name), None)
 
     def children_of(self, name: str) -> list[str]:
         """The tables that refer to a table."""
-        return [one.child for one in self.links if one.parent == name]
+        return [link.child for link in self.links if link.parent == name]
 
     def keys_of(self, name: str) -> list[tuple[str, str]]:
-        """The columns of a table with keys, and which of `KEY` and `PARENT` holds them."""
+        """The key columns of a table, each with its column in the frame (`KEY` or `PARENT`)."""
         link, key = self.link_of(name), self.key_of(name)
-        own = [] if key is None else [(key, KEY)]
-        return own if link is None else [*own, (link.column, PARENT)]
+        columns = [] if key is None else [(key, KEY)]
+        return columns if link is None else [*columns, (link.column, PARENT)]
 
     @property
     def text_columns_of(self) -> dict[str, list[str]]:
-        """Columns of each table that files may write as numbers, keys among them."""
+        """Columns of each table that files may write as numbers, including keys."""
         return {
-            name: [*one.text_columns, *(key for key, _ in self.keys_of(name))]
-            for name, one in self.tables.items()
+            name: [*schema.text_columns, *(key for key, _ in self.keys_of(name))]
+            for name, schema in self.tables.items()
         }
 
     @property
     def words(self) -> list[str]:
         """The words of a command that name the links."""
-        return [word for one in self.links for word in ("--link", str(one))]
+        return [word for link in self.links for word in ("--link", str(link))]
 
     def rows_asked(self, data: pd.DataFrame) -> int:
-        """How many rows of the frame are rows of the root, of which a number is asked for."""
+        """The number of rows of the root, which is the number to request from a generator."""
         return int((data[TABLE] == self.root).sum())
 
     def canonical(self, data: pd.DataFrame) -> pd.DataFrame:
-        """As `Schema.canonical`, with the columns of the frame that are no values."""
+        """As `Schema.canonical`, with the frame's columns for table and keys."""
         table = super().canonical(data)
-        beside = {name: data[name].to_numpy(dtype=object) for name in (TABLE, KEY, PARENT)}
-        return table.assign(**{name: pd.Series(of, dtype=object) for name, of in beside.items()})
+        keys = {name: data[name].to_numpy(dtype=object) for name in (TABLE, KEY, PARENT)}
+        return table.assign(**{name: pd.Series(of, dtype=object) for name, of in keys.items()})
 
     def canonical_tables(self, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
         """Each table in canonical form, its keys first.
 
         Args:
-            tables: The tables with their keys, of which none is missing.
+            tables: The tables with all their keys.
 
         Raises:
             SchemaError: As `canonical`.
         """
         keys = {name: tables[name][[key for key, _ in self.keys_of(name)]] for name in self.tables}
-        # Numbers only if all keys are: a world without one of them must not have other dtypes.
-        whole = all(kind.kind in "iu" for own in keys.values() for kind in own.dtypes)
-        found = {}
+        # Keys stay numbers only if all are: a world that lacks some must have the same dtypes.
+        are_numbers = all(
+            dtype.kind in "iu" for key_columns in keys.values() for dtype in key_columns.dtypes
+        )
+        canonical = {}
         for name, part in self.tables.items():
-            own = keys[name] if whole else keys[name].map(key_text)
-            found[name] = pd.concat(
-                [own.reset_index(drop=True), part.canonical(tables[name])], axis=1
+            key_columns = keys[name] if are_numbers else keys[name].map(key_text)
+            canonical[name] = pd.concat(
+                [key_columns.reset_index(drop=True), part.canonical(tables[name])], axis=1
             )
-        return found
+        return canonical
 
     def stacked(self, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        """The frame with the rows of all tables, the root's first; without their units.
+        """The frame with the rows of all tables, the root's first, but without units.
 
         Args:
-            tables: Each table, canonical, with keys; a key that is not there is missing.
+            tables: Each table, canonical, with keys; absent key columns count as missing.
         """
         sizes = [len(tables[name]) for name in self.order]
         ends = np.cumsum(sizes)
-        columns = {one.name: _missing(one, int(ends[-1])) for one in self.columns}
-        beside = {name: np.full(int(ends[-1]), np.nan, dtype=object) for name in (KEY, PARENT)}
+        columns = {column.name: _missing(column, int(ends[-1])) for column in self.columns}
+        keys = {name: np.full(int(ends[-1]), np.nan, dtype=object) for name in (KEY, PARENT)}
         for name, size, end in zip(self.order, sizes, ends, strict=True):
             table, rows = tables[name], slice(end - size, end)
             for column in self.tables[name].names:
                 columns[f"{name}.{column}"][rows] = table[column]
             for key, place in self.keys_of(name):
                 if key in table:
-                    beside[place][rows] = table[key].to_numpy(dtype=object)
-        beside[TABLE] = np.repeat(np.array(self.order, dtype=object), sizes)
-        return canonical_table({**columns, **beside})
+                    keys[place][rows] = table[key].to_numpy(dtype=object)
+        keys[TABLE] = np.repeat(np.array(self.order, dtype=object), sizes)
+        return canonical_table({**columns, **keys})
 
     def handed(self, data: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        """The tables as a generator gets them, with their keys first.
+        """The tables as a generator receives them, with their keys first.
 
         Args:
             data: The frame.
         """
-        found = {}
+        tables = {}
         for name, schema in self.tables.items():
             rows = data[data[TABLE] == name]
             keys = {key: rows[place].infer_objects() for key, place in self.keys_of(name)}
-            values = schema.canonical(self._own(name, rows))
+            values = schema.canonical(self._columns_of(name, rows))
             keyed = pd.DataFrame(keys).reset_index(drop=True)
-            found[name] = pd.concat([keyed, values], axis=1)
-        return found
+            tables[name] = pd.concat([keyed, values], axis=1)
+        return tables
 
-    def _own(self, name: str, rows: pd.DataFrame) -> pd.DataFrame:
-        """The columns of a table under their own names, of its rows in the frame."""
+    def _columns_of(self, name: str, rows: pd.DataFrame) -> pd.DataFrame:
+        """The columns of a table under their names there, for its rows in the frame."""
         names = {f"{name}.{column}": column for column in self.tables[name].names}
         return rows[list(names)].rename(columns=names)
 
@@ -263,41 +269,45 @@ class LinkedTables(Schema):
         """The schema of each table of `joined`.
 
         Args:
-            frames: With the largest number of children of a row that has to be told from others.
+            frames: Frames whose largest number of children of a row sets the bound of that column.
         """
-        found: dict[str, Schema] = {}
+        schemas: dict[str, Schema] = {}
         for name in self.order:
-            columns = [replace(one, name=f"{name}.{one.name}") for one in self.tables[name].columns]
+            columns = [
+                replace(column, name=f"{name}.{column.name}")
+                for column in self.tables[name].columns
+            ]
             if name == self.root:
-                columns.append(_of_target(self.unit))
+                columns.append(_target_column(self.unit))
             for child in self.children_of(name):
-                most = max(int(_children(frame, child).max(initial=0)) for frame in frames)
+                most = max(
+                    int(_counts_of_children(frame, child).max(initial=0)) for frame in frames
+                )
                 columns.append(
                     Column(
-                        name=_number_of(child),
+                        name=_count_name(child),
                         kind=Kind.INTEGER,
                         lower=0,
                         upper=2.0 ** np.ceil(np.log2(max(most, 1))),
                     )
                 )
             link = self.link_of(name)
-            above = () if link is None else found[link.parent].columns
-            columns += [_optional(one, one.name) for one in above]
-            found[name] = Schema(columns=tuple(columns), inferred=self.inferred)
-        return found
+            of_parent = () if link is None else schemas[link.parent].columns
+            columns += [_optional(column, column.name) for column in of_parent]
+            schemas[name] = Schema(columns=tuple(columns), inferred=self.inferred)
+        return schemas
 
     def joined(
         self, data: pd.DataFrame, schemas: Mapping[str, Schema], target: object
     ) -> dict[str, pd.DataFrame]:
-        """Each table with what its keys lead to: how many children a row has, and its parent.
+        """Each table joined along its keys: with the number of children of a row, and its parent.
 
-        Keys are no columns, but for whether a key of the root is the target's. A row whose parent
-        is not there misses its columns; a table without rows has one in which everything is
-        missing.
+        Keys themselves are left out, except whether a key of the root is the target's. The columns
+        of an absent parent are missing; a table without rows gets one in which all is missing.
 
         Args:
-            data: The frame, of synthetic or of real tables.
-            schemas: As `joined_schemas` gives them, perhaps without tables that no other of them
+            data: The frame of synthetic or real tables.
+            schemas: The result of `joined_schemas`, perhaps without tables that no other one in it
                 refers to.
             target: The target's key.
 
@@ -307,26 +317,26 @@ class LinkedTables(Schema):
         keys = {place: data[place].map(key_text, na_action="ignore") for place in (KEY, PARENT)}
         keyed = data.assign(**keys)
         rows = {name: keyed[keyed[TABLE] == name].reset_index(drop=True) for name in self.order}
-        found: dict[str, pd.DataFrame] = {}
-        for name in (one for one in self.order if one in schemas):
-            own, link = rows[name][KEY], self.link_of(name)
+        joined: dict[str, pd.DataFrame] = {}
+        for name in (table for table in self.order if table in schemas):
+            own_keys, link = rows[name][KEY], self.link_of(name)
             table = rows[name][[f"{name}.{column}" for column in self.tables[name].names]]
-            beside: dict[str, Any] = {}
+            added: dict[str, Any] = {}
             if link is None:
-                equal = (own == key_text(target)).astype(int)
-                beside[_of_target(self.unit).name] = equal.where(own.notna())
+                is_target = (own_keys == key_text(target)).astype(int)
+                added[_target_column(self.unit).name] = is_target.where(own_keys.notna())
             for child in self.children_of(name):
                 counts = rows[child][PARENT].value_counts()
-                beside[_number_of(child)] = own.map(counts).fillna(0)
-            table = table.assign(**beside)
+                added[_count_name(child)] = own_keys.map(counts).fillna(0)
+            table = table.assign(**added)
             if link is not None:
-                known = rows[link.parent][KEY].dropna().drop_duplicates()
-                place = pd.Index(known).get_indexer(pd.Index(rows[name][PARENT]))
-                places = np.append(known.index.to_numpy(), -1)[place]  # -1: it has no parent
-                above = found[link.parent].reindex(places).reset_index(drop=True)
-                table = pd.concat([table, above], axis=1)
-            found[name] = schemas[name].canonical(table if len(table) else table.reindex([0]))
-        return found
+                parent_keys = rows[link.parent][KEY].dropna().drop_duplicates()
+                place = pd.Index(parent_keys).get_indexer(pd.Index(rows[name][PARENT]))
+                places = np.append(parent_keys.index.to_numpy(), -1)[place]  # -1: no parent
+                parents = joined[link.parent].reindex(places).reset_index(drop=True)
+                table = pd.concat([table, parents], axis=1)
+            joined[name] = schemas[name].canonical(table if len(table) else table.reindex([0]))
+        return joined
 
     def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""
@@ -337,18 +347,18 @@ class LinkedTables(Schema):
             "inferred": self.inferred,
             "unit": self.unit.to_document(),
             "tables": {
-                name: {"label": one["label"], "columns": one["columns"]}
-                for name, one in described.items()
+                name: {"label": schema["label"], "columns": schema["columns"]}
+                for name, schema in described.items()
             },
-            "links": [str(one) for one in self.links],
+            "links": [str(link) for link in self.links],
         }
 
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> LinkedTables:
-        """Reads a document of several tables.
+        """Reads the schema document of several tables.
 
         Raises:
-            SchemaError: If it is none; says which table is malformed.
+            SchemaError: If the document is malformed; the message names the table.
         """
         tables, links = document.get("tables"), document.get("links")
         if not isinstance(tables, Mapping) or not isinstance(links, list):
@@ -356,15 +366,15 @@ class LinkedTables(Schema):
         unknown = sorted(map(str, set(document) - _KEYS))
         if unknown:
             raise SchemaError(f'unknown keys {", ".join(unknown)}; a table goes into "tables"')
-        read, inferred = {}, {"inferred": document.get("inferred", False)}
-        for name, one in tables.items():
+        schemas, inferred = {}, {"inferred": document.get("inferred", False)}
+        for name, entry in tables.items():
             try:
-                read[name] = Schema.from_document({**inferred, **one})
+                schemas[name] = Schema.from_document({**inferred, **entry})
             except (SchemaError, TypeError) as error:
                 raise SchemaError(f"table {name}: {error}") from None
         unit = document.get("unit")
         return LinkedTables(
-            tables=read,
+            tables=schemas,
             links=tuple(links),
             unit=None if unit is None else Unit.from_document(unit),
         )
@@ -374,7 +384,7 @@ def check_tree(names: Sequence[str], links: Sequence[Link]) -> None:
     """Checks that links make a tree of tables with one root.
 
     Raises:
-        SchemaError: If they do not; says in one line what to change.
+        SchemaError: If they do not; the message says what to change.
     """
     for link in links:
         for name in (link.parent, link.child):
@@ -382,31 +392,31 @@ def check_tree(names: Sequence[str], links: Sequence[Link]) -> None:
                 known = did_you_mean(name, list(names)) or f"; tables: {listed(list(names))}"
                 raise SchemaError(f"link {link}: there is no table {name}{known}")
     for name in names:
-        own = [one for one in links if one.child == name]
-        if len(own) > 1:
+        links_up = [link for link in links if link.child == name]
+        if len(links_up) > 1:
             raise SchemaError(
-                f"table {name} has two links, {own[0]} and {own[1]}: leave out all but the one "
-                "that leads to the unit"
+                f"table {name} has two links, {links_up[0]} and {links_up[1]}: leave out all but "
+                "the one that leads to the unit"
             )
-        keys = {one.key for one in links if one.parent == name}
+        keys = {link.key for link in links if link.parent == name}
         if len(keys) > 1:
             raise SchemaError(f"links refer to {name} by {' and '.join(sorted(keys))}: use one key")
-        if not any(name in (one.child, one.parent) for one in links):
+        if not any(name in (link.child, link.parent) for link in links):
             raise SchemaError(
                 f"table {name} has no link to the others: give one, such as "
                 f"{name}.COLUMN={next((other for other in names if other != name), 'OTHER')}.KEY, "
                 "or leave the table out"
             )
-    parents = {one.child: one for one in links}
+    link_of = {link.child: link for link in links}
     for name in names:
-        seen, at = [], name
-        while at in parents and at not in seen:
-            seen.append(at)
-            at = parents[at].parent
-        if at in seen:
-            circle = listed([str(parents[one]) for one in seen[seen.index(at) :]])
+        path, table = [], name
+        while table in link_of and table not in path:
+            path.append(table)
+            table = link_of[table].parent
+        if table in path:
+            circle = listed([str(link_of[step]) for step in path[path.index(table) :]])
             raise SchemaError(f"the links lead in a circle ({circle}): leave one of them out")
-    roots = [name for name in names if name not in parents]
+    roots = [name for name in names if name not in link_of]
     if len(roots) > 1:
         raise SchemaError(
             f"tables {listed(roots)} refer to no other: an audit removes a row of one table and "
@@ -414,8 +424,8 @@ def check_tree(names: Sequence[str], links: Sequence[Link]) -> None:
         )
 
 
-def _of_target(unit: Unit | None) -> Column:
-    """The column that says whether a key is the target's, if keys are released."""
+def _target_column(unit: Unit | None) -> Column:
+    """The column that tells whether a key is the target's; missing if keys are not released."""
     assert unit is not None  # of linked tables
     return Column(
         name=f"{unit.column} is the target's", kind=Kind.BINARY, categories=(0, 1), missing=True
@@ -423,25 +433,26 @@ def _of_target(unit: Unit | None) -> Column:
 
 
 def key_text(key: object) -> str:
-    """A key as text: files do not say whether it is a number."""
+    """A key as text, because files do not show whether it is a number."""
     return str(int(key)) if isinstance(key, float) and key.is_integer() else str(key)
 
 
-def _number_of(child: str) -> str:
+def _count_name(child: str) -> str:
+    """Name of the column with the number of children in a table."""
     return f"number of {child}"
 
 
-def _children(data: pd.DataFrame, child: str) -> npt.NDArray[np.intp]:
-    """How many rows of a table refer to the same row of another."""
+def _counts_of_children(data: pd.DataFrame, child: str) -> npt.NDArray[np.intp]:
+    """The number of rows of a table that refer to the same row, for each such row."""
     codes, _ = pd.factorize(data.loc[data[TABLE] == child, PARENT])
     return np.bincount(codes[codes >= 0])
 
 
 def _missing(column: Column, rows: int) -> npt.NDArray[Any]:
-    """A column [n] of the frame in which every value is missing."""
+    """The values [n] of a column of the frame, all of them missing."""
     return np.full(rows, np.nan, dtype=np.float64 if column.kind.numeric else object)
 
 
 def _optional(column: Column, name: str) -> Column:
-    """The column under another name, of which values may be missing."""
+    """The column under another name, with missing values allowed."""
     return replace(column, name=name, missing=True)

@@ -1,4 +1,4 @@
-"""Neighbouring tables: of a worst case, from a public schema alone, or the caller's own pair."""
+"""Neighbouring tables: a worst case from a public schema alone, or the caller's own pair."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class NeighbouringTables:
     """A table with the target, and its counterpart in the other world.
 
     Attributes:
-        choice: How they were chosen, as "worst-case:opposite".
-        account: What they are and why they make a valid game, in words.
+        choice: How the tables were chosen, as "worst-case:opposite".
+        account: What the tables are and why they make a valid game, in words.
         data: The table with the target, canonical.
         schema: Its public schema.
-        rows: The target's rows in it, one unless it is a unit.
-        replacement: For replace-one: the records (canonical rows) in their place.
-        neighbours: The relation that they have; None if the audit chooses it.
+        rows: The target's rows in it; one, unless the target is a unit.
+        replacement: For replace-one, the records (canonical rows) in the place of these rows.
+        neighbours: The relation of the tables; None if the audit chooses it.
 
     Raises:
         SchemaError: If the schema was inferred from private data.
@@ -62,7 +62,7 @@ def check_public(schema: Schema, choice: str) -> None:
     """Refuses a schema whose bounds may reveal something about a record.
 
     Raises:
-        SchemaError: If it was inferred from a table; names what needs a public one.
+        SchemaError: If the schema was inferred from a table; names what needs a public one.
     """
     if schema.inferred:
         raise SchemaError(
@@ -75,18 +75,18 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
     """Builds both tables of a worst case.
 
     Args:
-        worst_case: Which one. `opposite` generalises the four records (0, 0, 0) and the target
-            (1, 1, 1) of Ganev, Annamalai and De Cristofaro 2025; that only the target's combination
-            of values is new in `mixed`, and the few columns of `narrow`, are ideas of Annamalai,
-            Ganev and De Cristofaro 2024. `mst` has the records of Ganev, Annamalai and Kulynych
+        worst_case: The worst case. `opposite` generalises the four records (0, 0, 0) and the target
+            (1, 1, 1) of Ganev, Annamalai and De Cristofaro 2025. Two ideas are from Annamalai,
+            Ganev and De Cristofaro 2024: in `mixed` only the target's combination of values is new,
+            and `narrow` has few columns. `mst` has the records of Ganev, Annamalai and Kulynych
             2026.
-        schema: The public schema; None for one that has its own.
+        schema: The public schema; None for a worst case with its own schema.
 
     Returns:
-        The tables, the target last; the same for the same schema, whatever is audited.
+        The tables, the target last; they depend on the schema alone, not on what is audited.
 
     Raises:
-        SchemaError: If a schema is missing, inferred, not taken, or without the columns needed.
+        SchemaError: If the schema is missing, inferred, not wanted, or lacks the columns needed.
     """
     assert worst_case is not WorstCase.SEARCH  # it has no tables of its own
     if worst_case.has_own_schema:
@@ -113,7 +113,7 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
 
 
 def searched_tables(schema: Schema | None) -> dict[WorstCase, NeighbouringTables]:
-    """The candidates of a search: every worst case of the whole schema, equal tables once.
+    """The candidates of a search: every worst case of the whole schema, without equal tables.
 
     Args:
         schema: The public schema.
@@ -127,18 +127,18 @@ def searched_tables(schema: Schema | None) -> dict[WorstCase, NeighbouringTables
     if schema is None:
         raise SchemaError(_needs_schema(WorstCase.SEARCH))
     check_public(schema, f"worst-case:{WorstCase.SEARCH}")
-    found: dict[WorstCase, NeighbouringTables] = {}
+    candidates: dict[WorstCase, NeighbouringTables] = {}
     for worst_case in WorstCase:
         if worst_case is WorstCase.SEARCH:
             continue
         try:
             pair = worst_case_tables(worst_case, schema)
-        except SchemaError:  # such a schema does not have this one
+        except SchemaError:  # the schema lacks the columns for it
             continue
-        known = any(pair.data.equals(other.data) for other in found.values())
-        if pair.schema == schema and not known:
-            found[worst_case] = pair
-    return found
+        is_known = any(pair.data.equals(other.data) for other in candidates.values())
+        if pair.schema == schema and not is_known:
+            candidates[worst_case] = pair
+    return candidates
 
 
 def _needs_schema(worst_case: WorstCase) -> str:
@@ -146,31 +146,31 @@ def _needs_schema(worst_case: WorstCase) -> str:
 
 
 def _narrow(schema: Schema) -> Schema:
-    """The first columns of a schema, with the label in the place of the last if it is not one."""
-    kept = list(schema.columns[:_MOST_NARROW])
-    if schema.label is not None and schema.label not in [column.name for column in kept]:
-        kept[-1] = next(column for column in schema.columns if column.name == schema.label)
-    return replace(schema, columns=tuple(kept))
+    """The first columns of a schema; if the label is not among them, it replaces the last."""
+    columns = list(schema.columns[:_MOST_NARROW])
+    if schema.label is not None and schema.label not in [column.name for column in columns]:
+        columns[-1] = next(column for column in schema.columns if column.name == schema.label)
+    return replace(schema, columns=tuple(columns))
 
 
 def _values(worst_case: WorstCase, schema: Schema, column: Column) -> list[Category]:
     """A column of the table, the target's value last."""
     if worst_case is WorstCase.ONE_HOT:
-        categories = max(len(each.categories) for each in schema.columns)
+        categories = max(len(column.categories) for column in schema.columns)
         records = min(max(_OTHERS + 1, categories), _MOST_ONE_HOT)
-        *usual, own = _spread(column, records)
-        return [*_cycled(usual, records - 1), own]
+        *usual, of_target = _spread(column, records)
+        return [*_cycle(usual, records - 1), of_target]
     low, *_, high = _spread(column, 2)
-    [middle] = _between(column) or [low]
+    [middle] = _middle_value(column) or [low]
     in_turn = low if schema.columns.index(column) % 2 else high
     if worst_case is WorstCase.MIXED:
-        return [*_cycled([low, high], _OTHERS), in_turn]
+        return [*_cycle([low, high], _OTHERS), in_turn]
     if worst_case is WorstCase.INSIDE:
-        return [*_cycled([low, high], _OTHERS), *(_between(column) or [in_turn])]
+        return [*_cycle([low, high], _OTHERS), *(_middle_value(column) or [in_turn])]
     if worst_case is WorstCase.OUTLIER:
-        return [*_cycled(_first_fifth(column), _MANY), high]
+        return [*_cycle(_low_values(column), _MANY), high]
     if worst_case is WorstCase.MISSING:
-        return [low, *[math.nan if _may_lack(column) else low] * (_MANY - 1), high]
+        return [low, *[math.nan if _can_be_missing(column) else low] * (_MANY - 1), high]
     if worst_case is WorstCase.REVERSED:
         return [high] * _OTHERS + [low]
     if worst_case is WorstCase.CENTRE:
@@ -183,9 +183,9 @@ def _check_columns(worst_case: WorstCase, schema: Schema) -> None:
     columns = schema.columns
     if worst_case is WorstCase.MIXED and len(columns) < 2:
         needs = "at least 2 columns to mix"
-    elif worst_case is WorstCase.INSIDE and not any(map(_between, columns)):
+    elif worst_case is WorstCase.INSIDE and not any(map(_middle_value, columns)):
         needs = "a column with a value between its first and its last"
-    elif worst_case is WorstCase.MISSING and not any(map(_may_lack, columns)):
+    elif worst_case is WorstCase.MISSING and not any(map(_can_be_missing, columns)):
         needs = "a column of two values that may also be missing"
     else:
         return
@@ -194,22 +194,22 @@ def _check_columns(worst_case: WorstCase, schema: Schema) -> None:
     )
 
 
-def _cycled(values: Sequence[Category], records: int) -> list[Category]:
+def _cycle(values: Sequence[Category], records: int) -> list[Category]:
     return [values[record % len(values)] for record in range(records)]
 
 
-def _between(column: Column) -> list[Category]:
-    """A value between a column's first and its last; empty if there is none."""
+def _middle_value(column: Column) -> list[Category]:
+    """A value between a column's first and last, in a list; empty if there is none."""
     return _spread(column, 3)[1:-1]
 
 
-def _may_lack(column: Column) -> bool:
-    """Whether a column has two values and may be missing: its target's value is not missing."""
+def _can_be_missing(column: Column) -> bool:
+    """Whether values may be missing in a column that also has two values for the target."""
     return column.missing and (column.kind.numeric or len(column.categories) > 1)
 
 
-def _first_fifth(column: Column) -> list[Category]:
-    """Different values in the first fifth of a column; of categories, all but the last."""
+def _low_values(column: Column) -> list[Category]:
+    """Distinct values in the first fifth of a numeric column; all categories but the last."""
     if not column.kind.numeric:
         return _spread(column, _MANY)[:-1]
     lower, upper = column.bounds
@@ -217,17 +217,17 @@ def _first_fifth(column: Column) -> list[Category]:
 
 
 def _spread(column: Column, most: int) -> list[Category]:
-    """Different values of a column from its first to its last, at least 2 and at most so many."""
+    """Distinct values of a column, from its first to its last: 2 to `most`."""
     if not column.kind.numeric:
         values: list[Category] = list(column.categories)
-        if len(values) == 1:  # its other value is a missing one
+        if len(values) == 1:  # a missing value is the second one
             return [*values, math.nan]
         return values if len(values) <= most else [*values[: most - 1], values[-1]]
     return _grid(column, *column.bounds, most)
 
 
 def _grid(column: Column, lower: float, upper: float, most: int) -> list[Category]:
-    """At most so many values of a numeric column, evenly from one to another."""
+    """Up to `most` evenly spaced values of a numeric column."""
     grid = np.linspace(lower, upper, most)
     if column.kind is Kind.INTEGER:
         grid = np.unique(np.rint(grid))
@@ -239,16 +239,16 @@ def read_neighbours(path: str, table: Table) -> NeighbouringTables:
 
     Args:
         path: The file. Its table is the one handed in without one record (add-remove), or with one
-            record changed in its place (replace-one); everything else stands in the same order. Of
-            a table with a unit, without all rows of one unit, or with rows of one unit changed.
+            record changed in place (replace-one), and everything else in the same order. If there
+            is a unit, it lacks all rows of one unit, or has changes in the rows of one unit.
         table: The table handed in, with its public schema.
 
     Returns:
         Both tables.
 
     Raises:
-        DataError: If the file cannot be read, does not fit the schema, or its table differs from
-            the other one in no record (or unit) or in more than one; says which rows differ.
+        DataError: If the file cannot be read or does not fit the schema, or its table differs in no
+            record (or unit) or in more than one; the message names rows that differ.
         SchemaError: If the schema was inferred from the table.
     """
     source, choice = f"neighbours file {path}", f"neighbours-file:{path}"
@@ -256,10 +256,10 @@ def read_neighbours(path: str, table: Table) -> NeighbouringTables:
     other = fitting(load_table(Path(path), schema=table.schema), table.schema, source=source)
     unit, is_replaced = table.schema.unit, len(other) == len(table.data)
     if unit is not None:
-        rows = _of_unit(table.data, other, unit, source)
+        rows = _changed_unit(table.data, other, unit, source)
         where = f"the {counted(len(rows), 'row')} of one {unit.column}"
     else:
-        row = (_replaced if is_replaced else _removed)(table.data, other, source)
+        row = (_replaced_row if is_replaced else _removed_row)(table.data, other, source)
         rows, where = (row,), f"row {row}"
     return NeighbouringTables(
         choice=choice,
@@ -273,31 +273,35 @@ def read_neighbours(path: str, table: Table) -> NeighbouringTables:
     )
 
 
-def _of_unit(data: pd.DataFrame, other: pd.DataFrame, unit: Unit, source: str) -> tuple[int, ...]:
-    """The rows of the one unit that another table lacks, or in whose rows it differs."""
+def _changed_unit(
+    data: pd.DataFrame, other: pd.DataFrame, unit: Unit, source: str
+) -> tuple[int, ...]:
+    """The rows of the only unit that the other table lacks, or whose rows differ there."""
     if unit.column not in other:
         raise DataError(f"{source}: the unit's column {unit.column!r} is missing")
-    names, own = data[unit.column], other[unit.column]
-    if len(other) == len(data) and (names == own).all():
-        found = names[~equal_records(data, other)].unique()
-        sound = len(found) == 1
+    names, other_names = data[unit.column], other[unit.column]
+    if len(other) == len(data) and (names == other_names).all():
+        changed = names[~equal_records(data, other)].unique()
+        is_neighbour = len(changed) == 1
     else:
-        found = names[~names.isin(own)].unique()
-        rest = data[~names.isin(found)]
-        sound = (
-            len(found) == 1 and len(rest) == len(other) and bool(equal_records(rest, other).all())
+        changed = names[~names.isin(other_names)].unique()
+        remaining = data[~names.isin(changed)]
+        is_neighbour = (
+            len(changed) == 1
+            and len(remaining) == len(other)
+            and bool(equal_records(remaining, other).all())
         )
-    if not sound:
+    if not is_neighbour:
         raise DataError(
             f"{source} must be the table without all rows of one {unit.column}, or with other "
-            f"values in the rows of one, and everything else in the same order; {len(found)} "
+            f"values in the rows of one, and everything else in the same order; {len(changed)} "
             "are missing or changed"
         )
-    return tuple(np.flatnonzero(names.isin(found)).tolist())
+    return tuple(np.flatnonzero(names.isin(changed)).tolist())
 
 
-def _replaced(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
-    """The one row in which two tables of equal length differ."""
+def _replaced_row(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
+    """The only row in which two tables of equal length differ."""
     rows = np.flatnonzero(~equal_records(data, other))
     if len(rows) == 0:
         raise DataError(f"{source} equals the table: change or remove exactly one record")
@@ -310,8 +314,8 @@ def _replaced(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
     return int(rows[0])
 
 
-def _removed(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
-    """The one row that the shorter table lacks."""
+def _removed_row(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
+    """The only row that the shorter table lacks."""
     if len(other) != len(data) - 1:
         swap = ": exchange the two" if len(other) == len(data) + 1 else ""
         raise DataError(
@@ -330,11 +334,11 @@ def _removed(data: pd.DataFrame, other: pd.DataFrame, source: str) -> int:
     return row
 
 
-def equal_records(one: pd.DataFrame, other: pd.DataFrame) -> npt.NDArray[np.bool_]:
+def equal_records(data: pd.DataFrame, other: pd.DataFrame) -> npt.NDArray[np.bool_]:
     """Whether the records [n] of two canonical tables of equal length are equal."""
-    equal = np.ones(len(one), dtype=bool)
-    for name in one.columns:
-        left, right = (table[name].reset_index(drop=True) for table in (one, other))
+    equal = np.ones(len(data), dtype=bool)
+    for name in data.columns:
+        left, right = (table[name].reset_index(drop=True) for table in (data, other))
         both_missing = left.isna() & right.isna()
         equal &= np.asarray((left == right) | both_missing, dtype=bool)
     return equal

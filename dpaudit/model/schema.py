@@ -1,7 +1,7 @@
 """The public description of a table.
 
-A schema is public before any record is seen: bounds and categories that a generator may use at no
-privacy cost. Inferring one from the private table leaks its extremes, so an inferred schema is
+A schema is fixed before any record is seen: bounds and categories that a generator may use at no
+privacy cost. Inferring a schema from the private table leaks its extremes, so an inferred schema is
 marked as such and every report says so.
 """
 
@@ -63,7 +63,7 @@ class Schema:
 
     @property
     def text_columns(self) -> list[str]:
-        """Names of the columns whose categories are all text: files may write it as numbers."""
+        """Names of the columns whose categories are all text, which files may write as numbers."""
         return [
             column.name
             for column in self.columns
@@ -108,7 +108,7 @@ class Schema:
         return Schema(columns=columns_from_sdv(metadata, data), inferred=True)
 
     def column_problems(self, data: pd.DataFrame) -> list[str]:
-        """Columns that a table lacks, has too many of, or names twice; empty if they fit."""
+        """Problems with the columns of a table: missing, unknown or repeated; empty if they fit."""
         names = self.names
         problems = [f"column {name!r} is missing" for name in names if name not in data.columns]
         described = names if self.unit is None else [*names, self.unit.column]
@@ -127,7 +127,7 @@ class Schema:
         return problems
 
     def canonical(self, data: pd.DataFrame) -> pd.DataFrame:
-        """A table in schema order with dtypes that depend on the schema alone.
+        """The table in schema order, with dtypes that depend on the schema alone.
 
         Continuous columns, and integer ones that may be missing, become float64; other integer
         columns int64 (float64 in a table that does not fit: not whole, or beyond 2**53); categories
@@ -135,11 +135,11 @@ class Schema:
         dtypes nor index labels distinguish them.
 
         Args:
-            data: A table that has the schema's columns (others are ignored, except the unit's).
+            data: A table with the schema's columns; others are ignored, except the unit's.
 
         Returns:
-            The canonical table, the unit's column last if there is one; values outside bounds or
-            categories are kept as they are.
+            The canonical table, with the unit's column last if there is one. Values outside bounds
+            or categories stay as they are.
 
         Raises:
             SchemaError: If a numeric column holds something that is not a number.
@@ -150,25 +150,25 @@ class Schema:
         return canonical_table(columns)
 
     def owners(self, data: pd.DataFrame) -> npt.NDArray[np.intp]:
-        """Whose each row is [n], numbered in order of appearance: its unit, or the row itself."""
+        """The owner of each row [n], numbered as they appear: its unit, or the row itself."""
         return np.arange(len(data)) if self.unit is None else self.unit.codes(data)
 
     @property
     def text_columns_of(self) -> Mapping[str, list[str]]:
-        """Columns that files may write as numbers, of each table by name; one has no name ("")."""
+        """Columns that files may write as numbers, by table; a single table is named ""."""
         return {"": self.text_columns}
 
     @property
     def words(self) -> list[str]:
-        """The words of a command that describe the table apart from a schema's file."""
+        """The words of a command that describe the table in addition to a schema's file."""
         return []
 
     def rows_asked(self, data: pd.DataFrame) -> int:
-        """How many of a table's rows a generator is asked for by their number: all."""
+        """The number of a table's rows that count as rows to request from a generator: all."""
         return len(data)
 
     def handed(self, data: pd.DataFrame) -> Any:
-        """A canonical table as a generator gets it."""
+        """A canonical table as a generator receives it."""
         return data
 
     def to_document(self) -> dict[str, Any]:
@@ -222,13 +222,13 @@ class Schema:
         )
 
     def with_unit(self, unit: Unit | None) -> Schema:
-        """This schema with a unit that was stated apart from it.
+        """This schema with a unit that the caller stated.
 
         Args:
-            unit: The unit; None if none was.
+            unit: The unit; None if the caller stated none.
 
         Raises:
-            SettingsError: If this schema has another one.
+            SettingsError: If this schema has another unit.
         """
         stated = self.unit
         if unit is None or (stated is not None and unit == replace(stated, max_rows=None)):
@@ -242,13 +242,13 @@ class Schema:
 
 
 def canonical_table(columns: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
-    """The table whose columns hold values that are canonical already (`Column.canonical`).
+    """A table of columns that are canonical already (`Column.canonical`).
 
     Args:
-        columns: The values [n] by name of the column, in schema order; the table has copies.
+        columns: The values [n] of each column by name, in schema order; the table copies them.
     """
     rows = pd.RangeIndex(len(next(iter(columns.values()))))
-    # With one index for all, pandas aligns nothing; texts keep their dtype as a series alone.
+    # With one shared index pandas aligns nothing; texts keep their dtype only in a series.
     return pd.DataFrame(
         {
             name: pd.Series(values, index=rows, dtype=object) if values.dtype == object else values
@@ -269,6 +269,6 @@ def equal_rows(data: pd.DataFrame, record: pd.DataFrame, schema: Schema) -> npt.
     equal = np.ones(len(data), dtype=bool)
     for name in schema.names:
         wanted, values = record[name].iloc[0], data[name]
-        same = values.isna() if pd.isna(wanted) else values.to_numpy() == wanted
-        equal &= np.asarray(same, dtype=bool)
+        is_equal = values.isna() if pd.isna(wanted) else values.to_numpy() == wanted
+        equal &= np.asarray(is_equal, dtype=bool)
     return equal

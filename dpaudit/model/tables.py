@@ -34,7 +34,7 @@ SEVERAL: Final = (
     "replay): give one table and its schema"
 )
 TABLE_FILE = "TABLE.csv"
-"""What commands that repeat an audit of a table in memory call its file."""
+"""Name of the file in commands that repeat an audit of a table in memory."""
 MISSING_MARKS = frozenset(
     ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
 )
@@ -42,15 +42,15 @@ MISSING_MARKS = frozenset(
 
 
 _FRACTION: Final = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-"""What names no column: a header that holds one is a record."""
+"""A fraction, which is not a column name: a header with one is a record."""
 
 
 class Population(NamedTuple):
-    """How many records a table has, and what a record is.
+    """The number of records of a table, and what a record is.
 
     Attributes:
-        number: How many.
-        noun: "rows", or "units" where an audit is of units.
+        number: Number of records.
+        noun: "rows", or "units" in an audit of units.
     """
 
     number: int
@@ -65,7 +65,7 @@ class Table(NamedTuple):
         schema: Its schema.
         source: The file or sample it was read from, or that it was in memory.
         schema_source: The schema's file, if it was read from one.
-        files: The files of several tables, or what commands call them.
+        files: The files of several tables, or their names in commands.
     """
 
     data: pd.DataFrame
@@ -78,12 +78,12 @@ class Table(NamedTuple):
     def words(self) -> list[str]:
         """The words of a command that name the table and its schema."""
         file = TABLE_FILE if self.source == IN_MEMORY else self.source
-        given = [word for one in self.files or (file,) for word in ("--data", one)]
-        return [*given, *self.schema_words]
+        data_words = [word for name in self.files or (file,) for word in ("--data", name)]
+        return [*data_words, *self.schema_words]
 
     @property
     def population(self) -> Population:
-        """How many records the table has: rows, or units."""
+        """The number of records of the table: rows, or units."""
         unit = self.schema.unit
         if unit is None:
             return Population(len(self.data), "rows")
@@ -91,7 +91,7 @@ class Table(NamedTuple):
 
     @property
     def schema_words(self) -> list[str]:
-        """The words of a command that name the schema; its links if it is not read from a file."""
+        """The words of a command that name the schema; its links if it is not from a file."""
         file = self.schema_source
         return self.schema.words if file is None else ["--schema", file]
 
@@ -105,9 +105,9 @@ def load(
 
     Args:
         data: A table, a file, or "sample:NAME".
-        schema: A schema, a schema file, or None to infer one (which marks itself); a sample has a
-            public one of its own.
-        unit: Whose rows enter and leave together, if the schema does not say.
+        schema: A schema, a schema file, or None to infer one, which is then marked as inferred; a
+            sample has a public schema of its own.
+        unit: The unit of privacy, if the schema does not name it.
 
     Returns:
         The canonical table and its schema.
@@ -115,7 +115,7 @@ def load(
     Raises:
         DataError: If the table cannot be read or does not fit.
         SchemaError: If the schema is malformed or cannot be inferred.
-        SettingsError: If the schema has another unit, or is of several tables.
+        SettingsError: If the schema has another unit, or describes several tables.
     """
     source = IN_MEMORY if isinstance(data, pd.DataFrame) else str(data)
 
@@ -124,22 +124,22 @@ def load(
 
     if schema is None:
         table = read(None)
-        own = [] if unit is None else [unit.column]
-        described = table.drop(columns=own, errors="ignore")
+        unit_column = [] if unit is None else [unit.column]
+        described = table.drop(columns=unit_column, errors="ignore")
         is_sample = source.startswith(SAMPLE)
-        found = _breast_cancer_schema() if is_sample else _inferred(described, source)
+        used = _breast_cancer_schema() if is_sample else _infer_schema(described, source)
     elif isinstance(schema, Schema):
-        table, found = read(schema), schema
+        table, used = read(schema), schema
     else:
-        found = load_schema(schema, lambda: read(None))
-        table = read(found)
-    named = str(schema) if isinstance(schema, str | Path) else None
-    if isinstance(found, LinkedTables):
+        used = load_schema(schema, lambda: read(None))
+        table = read(used)
+    schema_file = str(schema) if isinstance(schema, str | Path) else None
+    if isinstance(used, LinkedTables):
         raise SettingsError(f"{source}: {SEVERAL}")
-    found = found.with_unit(unit)
-    if found.unit is not None and (problems := found.unit.problems(table)):
+    used = used.with_unit(unit)
+    if used.unit is not None and (problems := used.unit.problems(table)):
         raise DataError(f"{source}: {'; '.join(problems)}; correct the table or the unit")
-    return Table(fitting(table, found, source=source), found, source, named)
+    return Table(fitting(table, used, source=source), used, source, schema_file)
 
 
 def require_rows(schema: Schema, method: str) -> None:
@@ -147,7 +147,7 @@ def require_rows(schema: Schema, method: str) -> None:
 
     Args:
         schema: The schema.
-        method: What is about rows, as the subject of the message.
+        method: The method, as the subject of the message.
 
     Raises:
         SettingsError: If the schema has a unit.
@@ -159,8 +159,8 @@ def require_rows(schema: Schema, method: str) -> None:
         )
 
 
-def _inferred(table: pd.DataFrame, source: str) -> Schema:
-    """A schema read off a table; of a file, columns that number its rows are refused."""
+def _infer_schema(table: pd.DataFrame, source: str) -> Schema:
+    """Infers a schema; refuses columns of a file that number its rows."""
     try:
         if source != IN_MEMORY:
             refuse_numbering(table)
@@ -175,14 +175,14 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
     Args:
         source: A CSV file (comma-separated UTF-8 with a header; also `.gz`), a Parquet file, or
             `sample:NAME`.
-        schema: Columns whose categories are all text are read as text, even numbers.
+        schema: If all categories of a column are text, its values are read as text, even numbers.
 
     Returns:
         The table as read.
 
     Raises:
-        DataError: If it does not exist or is not a table.
-        SettingsError: If several are given.
+        DataError: If the file does not exist or is not a table.
+        SettingsError: If several tables are given.
         MissingExtraError: If reading Parquet needs a package that is not installed.
     """
     given: object = source
@@ -198,8 +198,8 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
         return _breast_cancer()
     path = Path(source)
     if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
-        what = "is a folder, not a file" if os.path.isdir(path) else "does not exist"
-        raise DataError(f"{path} {what}; give a CSV or Parquet file, or sample:breast-cancer")
+        problem = "is a folder, not a file" if os.path.isdir(path) else "does not exist"
+        raise DataError(f"{path} {problem}; give a CSV or Parquet file, or sample:breast-cancer")
     name = path.name.lower()
     table = _parquet(path) if name.endswith((".parquet", ".pq")) else _csv(path, schema)
     if table.empty:
@@ -248,7 +248,7 @@ def fitting(data: pd.DataFrame, schema: Schema, *, source: str) -> pd.DataFrame:
     Args:
         data: The table as read.
         schema: Its schema.
-        source: Named in the message.
+        source: Name of the table in the message.
 
     Returns:
         The canonical table.
@@ -275,21 +275,24 @@ def data_digest(data: pd.DataFrame) -> str:
 
 
 def _as_text(values: pd.Series[Any]) -> pd.Series[Any]:
-    """A column as text; each number is written once, however often it occurs."""
+    """A column as text; for speed, each distinct number is converted once."""
     kind = values.dtype
     if kind not in (np.dtype(np.float64), np.dtype(np.int64)):
         return values.astype(str)
-    codes, found = pd.factorize(values.to_numpy().view(np.int64))  # where -0.0 is not 0.0
-    return pd.Series(found.view(kind.type)).astype(str).take(codes).reset_index(drop=True)
+    codes, distinct = pd.factorize(
+        values.to_numpy().view(np.int64)
+    )  # as bits, so that -0.0 is not 0.0
+    return pd.Series(distinct.view(kind.type)).astype(str).take(codes).reset_index(drop=True)
 
 
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
+    """Reads a CSV file; only marks that the schema does not name as categories are missing."""
     columns = {column.name: column for column in (schema.columns if schema else ())}
     text_columns = dict.fromkeys(schema.text_columns if schema else (), "object")
     try:
         header = _header(path)
         marks = {
-            name or f"Unnamed: {place}": sorted(  # as pandas names a blank
+            name or f"Unnamed: {place}": sorted(  # pandas' name for a blank
                 MISSING_MARKS.difference(columns[name].categories if name in columns else ())
             )
             for place, name in enumerate(header)
@@ -312,7 +315,13 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
         opened = re.fullmatch(r"EOF inside string starting at row (\d+)", reason)
         if opened:
             reason = f"a quote in record {opened[1]} below its header is never closed"
-    except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:  # gzip's among them
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        zlib.error,
+        csv.Error,
+    ) as error:  # including those of gzip
         reason = one_line(str(error))
     raise DataError(
         f"{path} is not a CSV table: {reason}; save it as comma-separated UTF-8 text with "
@@ -321,19 +330,19 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
 
 
 def _text_of(path: Path) -> io.TextIOBase:
-    """A file, plain or compressed, as text without its byte order mark."""
+    """Opens a file, plain or compressed, as text without its byte order mark."""
     if path.name.lower().endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
 def _header(path: Path) -> list[str]:
-    """The column names of a CSV file all of whose records have as many fields.
+    """The column names of a CSV file, after checking that all its records have as many fields.
 
     pandas would fill a short record with missing values.
 
     Raises:
-        ValueError: If they do not, or the header is none; says where and why.
+        ValueError: If a record has another number of fields, or the first row is not a header.
     """
     header: list[str] = []
     with _text_of(path) as lines:
@@ -358,7 +367,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _check_header(header: list[str]) -> None:
-    """Refuses headers that pandas would silently read wrongly."""
+    """Refuses headers that pandas would silently misread."""
     if not any(header):
         raise ValueError("its header names no columns")
     if any("\0" in name for name in header) or header[0].startswith("PK\3\4"):
@@ -392,7 +401,7 @@ def _check_sample(name: str) -> None:
 
 
 _BREAST_CANCER: Final = "breast-cancer"
-"""The one sample."""
+"""The only sample."""
 _LARGEST: Final = {
     "radius": 50.0,
     "texture": 100.0,
@@ -411,18 +420,18 @@ Lengths are in pixels of images in which a nucleus has a radius of at most 50; t
 deviation of 8-bit grey values; the others are ratios.
 """
 _ERROR: Final = 0.16
-"""A standard error of ten nuclei or more, as a share of the range: at most 1 / (2 sqrt(10))."""
+"""Largest standard error of ten nuclei or more, as a share of the range: 1 / (2 sqrt(10))."""
 _FORMS: Final = (("mean {}", 1.0), ("{} error", _ERROR), ("worst {}", 1.0))
 _LABEL: Final = "benign"
 
 
 def _breast_cancer() -> pd.DataFrame:
-    """The table that comes with scikit-learn, from its file: the import costs half a second."""
+    """The table of scikit-learn, read from its file because the import takes half a second."""
     package = importlib.util.find_spec("sklearn")
     assert package is not None  # a dependency
     assert package.origin is not None
     file = Path(package.origin).with_name("datasets") / "data" / "breast_cancer.csv"
-    names = [form.format(of) for form, _ in _FORMS for of in _LARGEST]
+    names = [form.format(measure) for form, _ in _FORMS for measure in _LARGEST]
     values = np.loadtxt(file, delimiter=",", skiprows=1)
     return pd.DataFrame(values, columns=[*names, _LABEL]).astype({_LABEL: np.int64})
 
@@ -430,9 +439,9 @@ def _breast_cancer() -> pd.DataFrame:
 def _breast_cancer_schema() -> Schema:
     """Bounds from the definitions of the columns: public, independent of the patients."""
     numbers = tuple(
-        Column(name=form.format(of), kind=Kind.CONTINUOUS, lower=0.0, upper=share * largest)
+        Column(name=form.format(measure), kind=Kind.CONTINUOUS, lower=0.0, upper=share * largest)
         for form, share in _FORMS
-        for of, largest in _LARGEST.items()
+        for measure, largest in _LARGEST.items()
     )
     label = Column(name=_LABEL, kind=Kind.BINARY, categories=(0, 1))
     return Schema(columns=(*numbers, label), label=_LABEL)

@@ -1,17 +1,17 @@
 """What the attacker sees: synthetic rows alone, or also disclosures of a fitted model.
 
-A generator declares what its models disclose, before any of them is trained, each optional:
+Before any training, a generator declares what its models disclose; each of these is optional:
 
 - `discloses`, a collection of names of `Disclosure`: "discriminator" if its models have
   `discriminate(rows)`, "parameters" if they have `parameters()`;
 - `released_facts`, the names of the numbers that its models' `released()` returns, in their order:
   the values that its proof protects, such as noisy counts. They are the same for every table;
-- `released_effect(record)`: by how much a record, a table of one row, raises each of these numbers
-  on average when it is added [r], for mechanisms where that is known before any training. With
-  noise of one scale on all numbers, the sum with these weights is the optimal attack.
+- `released_effect(record)`: the average increase of each of these numbers when a record, a table of
+  one row, is added [r], for mechanisms where that is known before any training. If all numbers have
+  noise of the same scale, the sum with these weights is the optimal attack.
 
-What a training costs is no disclosure of its model, but an attacker next to it may see that too
-(`Disclosure.COST`): the audit measures it, and generators declare nothing.
+The model does not disclose what its training cost, but an attacker on the same machine may see that
+too (`Disclosure.COST`): the audit measures it, and generators declare nothing.
 
 `discriminate` takes a canonical table and gives a score for each row; `parameters` gives a flat
 array of public weights, whose length may depend on the table. All numbers must be finite.
@@ -60,7 +60,7 @@ class Disclosure(StrEnum):
 
     @property
     def how(self) -> str:
-        """What a generator must have to disclose it."""
+        """What a generator must have to make this disclosure, in words."""
         return {
             Disclosure.DISCRIMINATOR: '"discriminator" in its `discloses`, and models with '
             "discriminate(rows)",
@@ -71,12 +71,15 @@ class Disclosure(StrEnum):
 
 
 COSTS: Final = tuple(
-    f"{what} of {step}"
+    f"{quantity} of {step}"
     for step in ("training", "sampling")
-    for what in ("wall seconds", "processor seconds", "peak memory")
+    for quantity in ("wall seconds", "processor seconds", "peak memory")
 )
-"""What `Disclosure.COST` measures. Processor seconds are of all threads and child processes; memory
-is by how many bytes these grew at their largest, 0 where the system does not show that."""
+"""Names of the numbers of `Disclosure.COST`.
+
+Processor seconds are those of all threads and child processes. Memory is the growth of these in
+bytes at its peak; 0 if the system does not show it.
+"""
 
 
 Disclosed: TypeAlias = Mapping[Disclosure, FloatArray]
@@ -88,7 +91,7 @@ class ModelAttack(Protocol):
     """An attack on what a fitted model discloses; it sees no synthetic table.
 
     Attributes:
-        sees: The one disclosure that it sees.
+        sees: The disclosure that it sees.
     """
 
     sees: Disclosure
@@ -128,28 +131,29 @@ def disclosed_by(generator: object, *, name: str) -> frozenset[Disclosure]:
     """The declared disclosures of a generator's models.
 
     Raises:
-        RegistryError: If it names something that is not a disclosure, or asking it raises.
+        RegistryError: If it names something that is not a disclosure, or reading them raises.
     """
     with refusing(f"{name}: its discloses cannot be read"):
-        said = {str(one) for one in getattr(generator, "discloses", ())}
+        declared = {str(name) for name in getattr(generator, "discloses", ())}
     known = {Disclosure.DISCRIMINATOR.value, Disclosure.PARAMETERS.value}
-    unknown = sorted(said - known)
+    unknown = sorted(declared - known)
     if unknown:
         raise RegistryError(
             f"{name}: its discloses names {unknown[0]!r}; use {' and '.join(sorted(known))}"
         )
-    found = frozenset(map(Disclosure, said))
-    return found | {Disclosure.RELEASED} if released_facts(generator, name=name) else found
+    disclosures = frozenset(map(Disclosure, declared))
+    has_facts = bool(released_facts(generator, name=name))
+    return disclosures | {Disclosure.RELEASED} if has_facts else disclosures
 
 
 def released_facts(generator: object, *, name: str) -> Sequence[str]:
     """Names of the numbers that the models of a generator release; empty if it names none.
 
     Raises:
-        RegistryError: If asking it raises.
+        RegistryError: If reading them raises.
     """
     with refusing(f"{name}: its released_facts cannot be read"):
-        return tuple(str(one) for one in getattr(generator, "released_facts", ()))
+        return tuple(str(fact) for fact in getattr(generator, "released_facts", ()))
 
 
 def released_effect(
@@ -167,21 +171,21 @@ def released_effect(
         name: Its name, for messages.
         facts: Names of the released facts that attacks see.
         target: The attacked record, or the rows of the attacked unit, whose effects add up.
-        replacement: What stands in its place in world "out", if anything.
+        replacement: The rows in its place in world "out", if any.
 
     Returns:
         Differences [r]; None if the generator declares none, or no attack sees the facts.
 
     Raises:
-        RegistryError: If it gives anything but finite numbers, one for each fact, or raises.
+        RegistryError: If it raises, or does not give a finite number for each fact.
     """
     with refusing(f"{name}: its released_effect cannot be asked"):
         method = getattr(generator, "released_effect", None)
         if method is None or not facts:
             return None
-        effect = _summed(method, target)
+        effect = _total_effect(method, target)
         if replacement is not None:
-            effect = effect - _summed(method, replacement)
+            effect = effect - _total_effect(method, replacement)
     if effect.shape != (len(facts),) or not np.isfinite(effect).all():
         raise RegistryError(
             f"{name}: its released_effect must give {len(facts)} finite numbers, one for each of "
@@ -190,7 +194,7 @@ def released_effect(
     return effect
 
 
-def _summed(method: Callable[[pd.DataFrame], object], rows: pd.DataFrame) -> FloatArray:
-    """The sum of the effects of some rows."""
+def _total_effect(method: Callable[[pd.DataFrame], object], rows: pd.DataFrame) -> FloatArray:
+    """The sum of the effects of all rows."""
     effects = [np.array(method(rows.iloc[[n]]), dtype=np.float64) for n in range(len(rows))]
     return np.asarray(sum(effects), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Makes a `Generator` from what the caller names, or explains before any training why it cannot."""
+"""Makes a `Generator` of the caller's object, or explains before any training why it cannot."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def as_generator(value: object, *, name: str) -> Generator:
 
     Args:
         value: An object with `fit`, or a function `f(data, n_rows, seed)`.
-        name: Named in messages.
+        name: Name for messages.
 
     Returns:
         A generator.
 
     Raises:
-        RegistryError: If it has no `fit`, its `fit` takes no `seed`, what `fit` returns can be
-            seen to have no `sample`, or asking for its `seedable` raises.
+        RegistryError: If it has no `fit`, its `fit` takes no `seed`, the class that `fit` returns
+            is known to have no `sample`, or reading `seedable` raises.
     """
     if inspect.isclass(value):
         raise RegistryError(f"{name} is a class: hand in an instance of it")
@@ -124,36 +124,37 @@ def check_table(generator: Generator, data: pd.DataFrame) -> None:
         data: The table.
 
     Raises:
-        InputError: If it refuses; a `RegistryError` if its `check` is not a method or fails
-            otherwise.
+        InputError: If the generator refuses; a `RegistryError` if its `check` is not a method or
+            fails otherwise.
     """
     name = type(generator).__name__
     with refusing(f"{name}: its check raises"):
         check = getattr(generator, "check", None)
         if check is not None and not callable(check):
-            raise RegistryError(f"{name}: its check is no method check(data): make it one")
+            raise RegistryError(f"{name}: its check is not a method check(data): make it one")
         if check is not None:
             check(data)
 
 
 def _accepts(function: Callable[..., Any], *args: object, **kwargs: object) -> bool:
+    """Whether a function can be called with these arguments, by its signature."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return False
-    except ValueError:  # a builtin without a signature: the first trial will show
+    except ValueError:  # a builtin without a signature, which the first trial will test
         return True
     return True
 
 
 def _returned_class(generator: object) -> type | None:
-    """The class of the model, where it can be known without training.
+    """The class of the model, if it can be known without training, else None.
 
-    It is what `fit` is annotated to return; without an annotation, the generator's own class if
-    `fit` has no `return` but of `self` (as scikit-learn's estimators do). None if unknown.
+    It is the return annotation of `fit`; without an annotation, the generator's own class if `fit`
+    only returns `self`, as scikit-learn's estimators do.
     """
-    own = type(generator)
-    fit = inspect.unwrap(own.fit) if hasattr(own, "fit") else None
+    own_class = type(generator)
+    fit = inspect.unwrap(own_class.fit) if hasattr(own_class, "fit") else None
     if not inspect.isfunction(fit):
         return None
     try:
@@ -161,7 +162,7 @@ def _returned_class(generator: object) -> type | None:
     except (NameError, TypeError, AttributeError):  # names that exist for type checkers only
         annotated = None
     if annotated is type(None) or annotated is getattr(typing, "Self", None):
-        return own
+        return own_class
     if inspect.isclass(annotated) and annotated not in (object, typing.Any):
         return annotated
     try:
@@ -172,5 +173,5 @@ def _returned_class(generator: object) -> type | None:
         return None  # a lambda has no `return`
     returns = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return)]
     if all(value is None or ast.unparse(value) in ("self", "None") for value in returns):
-        return own
+        return own_class
     return None

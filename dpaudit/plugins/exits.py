@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 _ENDINGS = ("_exit", "execv", "execve")
-"""Functions of `os` after which nothing of the program runs, not even what sets its exit code."""
+"""Functions of `os` that end the program at once, before it sets its exit code."""
 
 _REAL = {name: getattr(os, name) for name in _ENDINGS}
 
 
 @contextmanager
 def exits_refused() -> Iterator[None]:
-    """Ending this process without the program's exit code raises SystemExit instead."""
+    """Makes calls that would end this process without the program's exit code raise SystemExit."""
     before = {name: getattr(os, name) for name in _ENDINGS}
     refuse_exits()
     try:
@@ -26,10 +26,10 @@ def exits_refused() -> Iterator[None]:
 
 
 def refuse_exits() -> None:
-    """As `exits_refused`, from now on; processes that this one forks may end as they like."""
-    own = os.getpid()
+    """As `exits_refused`, but for good; processes that this one forks may end as they like."""
+    process = os.getpid()
     for name in _ENDINGS:
-        setattr(os, name, _refusal(name, own))
+        setattr(os, name, _refusal(name, process))
 
 
 def end_at_once(code: int) -> NoReturn:
@@ -38,9 +38,11 @@ def end_at_once(code: int) -> NoReturn:
     raise AssertionError("the process has ended")
 
 
-def _refusal(name: str, own: int) -> Callable[..., NoReturn]:
+def _refusal(name: str, process: int) -> Callable[..., NoReturn]:
+    """The function that replaces one of `_ENDINGS` in a process."""
+
     def refuse(*args: object) -> NoReturn:
-        if os.getpid() != own:
+        if os.getpid() != process:
             _REAL[name](*args)
         raise SystemExit(f"it calls os.{name} in the program's own process")
 

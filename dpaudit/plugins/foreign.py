@@ -28,13 +28,13 @@ _TOOLS: tuple[ModuleType, ...] = (math, random, time, np, np.linalg, np.random, 
 """Modules that the game works with and that a generator might patch."""
 
 _GONE = object()
-"""Stands for what foreign code deleted."""
+"""Stands for a name that foreign code deleted."""
 
 _OWN = {module: dict(vars(module)) for module in _TOOLS}
-"""Their content before any foreign code was imported."""
+"""The content of these modules before any foreign code was imported."""
 
 _patches: dict[tuple[ModuleType, str], Any] = {}
-"""The patches of foreign code: it sees them whenever it runs."""
+"""The patches of foreign code, which it sees whenever it runs."""
 
 
 @contextmanager
@@ -42,12 +42,12 @@ def refusing(what: str, *, as_error: type[DpauditError] = RegistryError) -> Iter
     """Runs foreign code in the program's own process and turns its exceptions into dpaudit errors.
 
     Args:
-        what: What the code does, for the message: "g.py:G: check raises".
-        as_error: Which error; by default one of input.
+        what: Description of a failure, for the message: "g.py:G: check raises".
+        as_error: Class of the error; by default an error of input.
 
     Raises:
-        DpauditError: That error, if the code raises anything, exits, or ends the process; errors of
-            dpaudit and Ctrl-C pass as they are.
+        DpauditError: An `as_error` if the code raises anything, exits, or ends the process. Errors
+            of dpaudit and Ctrl-C pass unchanged.
     """
     try:
         with exits_refused(), patches_apart():
@@ -60,42 +60,45 @@ def refusing(what: str, *, as_error: type[DpauditError] = RegistryError) -> Iter
 
 @contextmanager
 def patches_apart() -> Iterator[None]:
-    """Foreign code sees its own patches of `math`, `random`, `time`, numpy and pandas.
+    """Shows foreign code its own patches of `math`, `random`, `time`, numpy and pandas.
 
-    Everything else sees the originals. Names that foreign code adds stay.
+    All other code sees the originals. Names that foreign code adds stay.
     """
     for (module, name), value in _patches.items():
-        _put(module, name, value)
+        _set(module, name, value)
     try:
         yield
     finally:
         _patches.clear()
-        own: dict[tuple[ModuleType, str], Any] = {}
+        originals: dict[tuple[ModuleType, str], Any] = {}
         for module, before in _OWN.items():
             now = vars(module)  # names that were added come last
             if len(now) < len(before) or not all(map(operator.is_, before.values(), now.values())):
                 for name, value in before.items():
                     if now.get(name, _GONE) is not value:
-                        own[module, name], _patches[module, name] = value, now.get(name, _GONE)
-        for (module, name), value in own.items():
-            _put(module, name, value)
+                        originals[module, name], _patches[module, name] = (
+                            value,
+                            now.get(name, _GONE),
+                        )
+        for (module, name), value in originals.items():
+            _set(module, name, value)
 
 
 def pickled(
     value: object, *, name: str, out_of_band: list[pickle.PickleBuffer] | None = None
 ) -> bytes:
-    """An object as workers receive it.
+    """Pickles an object for workers.
 
     Args:
-        value: A generator, or something that holds foreign objects.
-        name: Named in the message.
-        out_of_band: Takes the arrays that need not be in the pickle (PEP 574); None leaves them in.
+        value: A generator, or an object that holds foreign objects.
+        name: Name of the object in the message.
+        out_of_band: Receives arrays that need not be in the pickle (PEP 574); None keeps them in.
 
     Returns:
-        Its pickle.
+        The pickle.
 
     Raises:
-        RegistryError: If it cannot be pickled.
+        RegistryError: If the object cannot be pickled.
     """
     with refusing(f"{name} cannot be pickled for worker processes"):
         keep = None if out_of_band is None else out_of_band.append
@@ -103,7 +106,8 @@ def pickled(
     return blob
 
 
-def _put(module: ModuleType, name: str, value: object) -> None:
+def _set(module: ModuleType, name: str, value: object) -> None:
+    """Sets or deletes a name of a module."""
     if value is _GONE:
         vars(module).pop(name, None)
     else:

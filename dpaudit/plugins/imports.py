@@ -1,4 +1,4 @@
-"""The imports of Python source, from its text: nothing is run, and possible imports count."""
+"""The imports in Python source, read from its text: nothing is run, and possible imports count."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BY_NAME: Final = ("import_module", "__import__", "importorskip")
 """Functions whose first argument is the name of a module."""
 _NAMED: Final = re.compile(rf"\b(?:{'|'.join(_BY_NAME)})\(\s*[fF]?[\"']([^\W\d]\w*)[.\"']")
 _KNOWN_ARGUMENT: Final = re.compile(r"f?'\w+\.|'\w+'$|(?:f'\{)?__(?:name|package)__\b")
-"""An expression whose text says the top-level name of a module."""
+"""An expression whose text shows the top-level name of a module."""
 _LOADERS: Final = frozenset(
     {
         *("exec_module", "load_module", "load_source", "load_dynamic", "spec_from_file_location"),
@@ -37,7 +37,7 @@ _HINTS: Final = re.compile(rf"\b(?:{'|'.join([*_LOADERS, *_RUNNERS])})\b")
 
 @lru_cache(maxsize=2048)
 def imported_names(source: bytes) -> frozenset[str]:
-    """The top-level names of modules that Python source imports; perhaps some of a docstring."""
+    """The top-level names of modules that Python source imports; also some named in docstrings."""
     text = _text(source)
     names = set(_NAMED.findall(text))
     for origin, listed in _STATEMENT.findall(text):
@@ -49,13 +49,13 @@ def imported_names(source: bytes) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def hidden_import(source: bytes) -> str:
-    """The first code that may load or run other code whose name is not in the text; or empty."""
+    """The first code that may load or run code that the text does not name; else empty."""
     if _HINTS.search(_text(source)):
         try:
             nodes = list(ast.walk(ast.parse(source)))
         except (SyntaxError, ValueError, RecursionError):  # it cannot be imported either
             return ""
-        known = {
+        names_its_module = {
             id(node.func)
             for node in nodes
             if isinstance(node, ast.Call) and node.args
@@ -64,25 +64,28 @@ def hidden_import(source: bytes) -> str:
         for node in nodes:
             word = _mentioned(node)
             if word in _RUNNERS or (
-                word in _LOADERS and not (word in _BY_NAME and id(node) in known)
+                word in _LOADERS and not (word in _BY_NAME and id(node) in names_its_module)
             ):
                 return f"{word}, line {getattr(node, 'lineno', 0)}"
     return next((f"import {name}" for name in sorted(imported_names(source) & _PROGRAMS)), "")
 
 
 def _mentioned(node: ast.AST) -> str:
-    """The name that an expression mentions, also as a text that `getattr` may take."""
+    """The name that an expression mentions, perhaps as a text for `getattr`."""
     match node:
         case ast.Name(id=name) | ast.alias(name=name, asname=str()):
             return name
         case ast.Attribute(attr="system" | "popen"):
             return ast.unparse(node)
         case ast.Attribute(attr=name):
-            return "" if name in _RUNNERS else name  # not the builtin, such as a model's `eval`
+            return (
+                "" if name in _RUNNERS else name
+            )  # a method, such as a model's `eval`, not the builtin
         case ast.Constant(value=str(text)):
             return "" if text in _RUNNERS else text
     return ""
 
 
 def _text(source: bytes) -> str:
+    """Source as text in which every logical line is one line."""
     return source.decode("utf-8", "replace").replace("\r", "\n").replace("\\\n", " ")

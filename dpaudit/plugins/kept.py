@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 _SEED = 0
 _kept: dict[tuple[str, str, str], Any] = {}
-"""What was loaded in this process: by module, function, and what that function does."""
+"""Values loaded in this process, by module, function and the code of the function."""
 
 
 class Kept(Generic[T]):
@@ -23,8 +23,8 @@ class Kept(Generic[T]):
         """Takes the function.
 
         Raises:
-            TypeError: If it has arguments or holds variables of another function: what it returns
-                could then depend on a trial.
+            TypeError: If it has arguments or uses variables of another function: its result could
+                then depend on a trial.
         """
         code = getattr(function, "__code__", None)
         if code is None or function.__closure__ or code.co_argcount + code.co_kwonlyargcount:
@@ -33,30 +33,30 @@ class Kept(Generic[T]):
         functools.update_wrapper(self, function)
 
     def __call__(self) -> T:
-        """What the function returned when it was first called in this process."""
+        """Returns the function's first result in this process."""
         function: Any = self.function
         key = (function.__module__, function.__qualname__, _text_of(function.__code__))
         if key not in _kept:
             with seeded_globals(_SEED):
                 _kept[key] = self.function()
-        found: T = _kept[key]
-        return found
+        value: T = _kept[key]
+        return value
 
 
 def keep(function: Callable[[], T]) -> Kept[T]:
     """Decorates a function that loads something expensive: a library's tables, a compiled model.
 
-    A generator in a file comes to each trial anew, with the globals of its file. What such a
-    function returns stays in the worker process instead, for all trials that it runs.
+    A generator in a file is loaded anew for each trial, with the globals of its file. The result of
+    a decorated function instead stays in the worker process, for all trials that it runs.
 
-    It must not depend on which trial asks first, and no trial may change it: otherwise one trial
-    could affect another. A call leaves the global random generators unchanged.
+    The result must not depend on which trial asks first, and no trial may change it: otherwise one
+    trial could affect another. A call leaves the global random generators unchanged.
 
     Args:
-        function: Without arguments, at the top level of a file.
+        function: A function without arguments, at the top level of a file.
 
     Returns:
-        The function; from the second call on in a process it returns its first result.
+        The function; later calls in a process return its first result.
 
     Raises:
         TypeError: If it is another kind of function.
@@ -65,6 +65,8 @@ def keep(function: Callable[[], T]) -> Kept[T]:
 
 
 def _text_of(code: CodeType) -> str:
-    """What a function does, as text: that of another version of the same file differs."""
-    parts = (_text_of(one) if isinstance(one, CodeType) else repr(one) for one in code.co_consts)
+    """The code of a function as text, which differs between versions of a file."""
+    parts = (
+        _text_of(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts
+    )
     return "|".join((code.co_code.hex(), *code.co_names, *parts))

@@ -54,7 +54,7 @@ class NamedGenerator(NamedTuple):
 
     Attributes:
         name: A registered name, `module:attr`, or a file and an attribute.
-        parameters: Constructor parameters; of a ready object, its plain settings.
+        parameters: Constructor parameters; for a ready object, its plain settings.
         generator: The generator.
     """
 
@@ -65,11 +65,11 @@ class NamedGenerator(NamedTuple):
     @property
     def words(self) -> list[str]:
         """The words of a command that name it and its parameters."""
-        given = [
+        pairs = [
             f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in self.parameters.items()
         ]
-        return [self.name, *(word for pair in given for word in ("-p", pair))]
+        return [self.name, *(word for pair in pairs for word in ("-p", pair))]
 
     @property
     def stream_name(self) -> str:
@@ -84,15 +84,15 @@ class NamedGenerator(NamedTuple):
     def stream_parameters(self) -> dict[str, Any]:
         """The parameters that name its random streams.
 
-        Those given, and those that were needed to ask for this generator under its old name
-        (`stream_parameters`).
+        These are the given ones and, in a renamed generator's `stream_parameters`, those that its
+        old name needed.
         """
         earlier: Mapping[str, Any] = getattr(self.generator, "stream_parameters", {})
         return {**earlier, **self.parameters}
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """Releases that are audited in an environment of their own; else none."""
+        """Releases that are audited in an environment of their own; empty if there is none."""
         releases: Mapping[str, str] = getattr(self.generator, "audited_releases", {})
         return releases
 
@@ -107,12 +107,12 @@ class NamedAttack(NamedTuple):
         """Allows the attack to refuse a game before any training.
 
         Raises:
-            InputError: If it refuses; a `RegistryError` if it raises anything else, or cannot name
-                its features.
+            InputError: If the attack refuses; a `RegistryError` if it raises anything else, or
+                cannot name its features.
         """
         with refusing(f"attack {self.name}: its check raises"):
-            for one in self._views(view).values():
-                self.attack.check(one)
+            for table_view in self._views(view).values():
+                self.attack.check(table_view)
         try:
             self.feature_names(view)
         except AttackError as error:  # nothing was trained yet: the caller may correct it
@@ -122,17 +122,17 @@ class NamedAttack(NamedTuple):
         """Names of the attack's features.
 
         Raises:
-            AttackError: If it cannot name them.
+            AttackError: If the attack cannot name them.
         """
         with refusing(f"attack {self.name}: its feature_names raises", as_error=AttackError):
             return tuple(
-                FeatureName(one.column, f"{one.feature}{table and f' in {table}'}")
-                for table, each in self._views(view).items()
-                for one in self.attack.feature_names(each)
+                FeatureName(name.column, f"{name.feature}{table and f' in {table}'}")
+                for table, table_view in self._views(view).items()
+                for name in self.attack.feature_names(table_view)
             )
 
     def _views(self, view: GameView) -> Mapping[str, GameView]:
-        """The views of the tables that the attack sees; of a model or one table the game's own."""
+        """The views of linked tables, by name; else the game's own view, under no name."""
         of_tables = {} if isinstance(self.attack, ModelAttack) else view.of_tables
         return of_tables or {"": view}
 
@@ -150,15 +150,15 @@ def named_generator(
         generator: A name as in `dpaudit.plugins.registry.resolve`, `worker:COMMAND`, a library's
             `LIBRARY:METHOD`, an object with `fit`, or a function `f(data, n_rows, seed)`.
         parameters: Constructor parameters, for names and classes.
-        offered: What a constructor may ask for: schema and target.
-        worker_memory: Gigabytes of address space that a worker process may take; None for no limit.
+        offered: Arguments that a constructor may ask for: schema and target.
+        worker_memory: Gigabytes of address space for a worker process; None for no limit.
 
     Returns:
         The generator with its name.
 
     Raises:
-        RegistryError: If it cannot be found or built, or is not a generator.
-        MissingExtraError: If it is registered with an extra that is not installed.
+        RegistryError: If the generator cannot be found or built, or is not a generator.
+        MissingExtraError: If its entry point names an extra that is not installed.
         SettingsError: If `worker_memory` is not positive.
     """
     if worker_memory is not None:
@@ -177,9 +177,9 @@ def named_generator(
         )
     if parameters:
         raise RegistryError("`parameters` are for generators given by name, not for ready objects")
-    own = generator if inspect.isroutine(generator) else type(generator)
+    defined = generator if inspect.isroutine(generator) else type(generator)
     carry(generator)
-    name = f"{own.__module__}:{own.__qualname__}"
+    name = f"{defined.__module__}:{defined.__qualname__}"
     require_extras(name, GENERATORS)
     with refusing(f"{name} cannot be used"):
         return NamedGenerator(name, plain_settings(generator), as_generator(generator, name=name))
@@ -210,13 +210,13 @@ def _worker(
 
 
 def library_named(name: str) -> Library | None:
-    """The registered library of a name, perhaps at another release; None if there is none.
+    """The library registered under a name, perhaps at another release; None if there is none.
 
     Args:
         name: `LIBRARY`, or `LIBRARY@VERSION`.
 
     Raises:
-        RegistryError: If it is registered and cannot be loaded, or has no such release.
+        RegistryError: If the library cannot be loaded, or has no such release.
     """
     registered, at, version = name.partition("@")
     if registered not in names(LIBRARIES):
@@ -225,12 +225,12 @@ def library_named(name: str) -> Library | None:
 
     library = resolve(registered, LIBRARIES)
     if not isinstance(library, Library):
-        raise RegistryError(f"plugin {registered!r} is no dpaudit.external.libraries.Library")
+        raise RegistryError(f"plugin {registered!r} is not a dpaudit.external.libraries.Library")
     return library.with_release(version) if at else library
 
 
 def libraries() -> list[Library]:
-    """Every registered library; a broken one is a warning."""
+    """Every registered library; a broken one causes a warning."""
     from dpaudit.external.libraries import Library
 
     return [value for _, value in plugins(LIBRARIES) if isinstance(value, Library)]
@@ -240,17 +240,17 @@ def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]
     """Builds the attacks that the caller named or handed in.
 
     Args:
-        attacks: Names, each perhaps with settings (`groundhog,classifier=logistic-regression`), or
-            ready objects.
+        attacks: Names, perhaps with settings (`groundhog,classifier=logistic-regression`), or ready
+            objects.
 
     Returns:
         The attacks with their names.
 
     Raises:
-        RegistryError: If one cannot be found or built, or is not an attack.
-        SettingsError: If two have the same name.
+        RegistryError: If an attack cannot be found or built, or is not an attack.
+        SettingsError: If two attacks have the same name.
     """
-    found = []
+    named = []
     for attack in attacks:
         if isinstance(attack, str):
             name, *pairs = attack.split(",")
@@ -263,11 +263,11 @@ def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]
         missing = [name for name in methods if not callable(getattr(built, name, None))]
         if missing:
             raise RegistryError(f"attack {attack} lacks the method {missing[0]!r}: add it")
-        found.append(NamedAttack(attack, cast(AnyAttack, built)))
-    names = [name for name, _ in found]
+        named.append(NamedAttack(attack, cast(AnyAttack, built)))
+    names = [name for name, _ in named]
     if len(set(names)) < len(names):
         raise SettingsError(f"an attack is named twice: {', '.join(names)}; name each once")
-    return tuple(found)
+    return tuple(named)
 
 
 def claim_under_audit(
@@ -277,14 +277,14 @@ def claim_under_audit(
 
     Args:
         named: The generator.
-        stated: What the caller claims.
-        table: The table of the audit, whose unit the claim is about; None for one of rows.
+        stated: The caller's claim.
+        table: The table of the audit, whose unit the claim is about; None for an audit of rows.
 
     Returns:
-        The claim, restated for the neighbours asked for.
+        The claim, restated for the caller's neighbouring relation.
 
     Raises:
-        ClaimError: If neither states a claim, or as `claim_if_any`.
+        ClaimError: If neither states a claim, and as for `claim_if_any`.
         RegistryError: If asking the generator for its claim raises.
     """
     claim = claim_if_any(named, stated, table)
@@ -298,16 +298,16 @@ def claim_if_any(named: NamedGenerator, stated: StatedClaim, table: Table | None
 
     Args:
         named: The generator.
-        stated: What the caller claims.
-        table: The table of the audit, for whose unit the caller's claim is; None for one of rows.
+        stated: The caller's claim.
+        table: The table of the audit, whose unit the claim is about; None for an audit of rows.
 
     Returns:
-        The claim, restated for the neighbours asked for; `NoClaim` if neither the caller nor the
-        generator states one.
+        The claim, restated for the caller's neighbouring relation; `NoClaim` if neither the caller
+        nor the generator states one.
 
     Raises:
-        ClaimError: If the generator's own claim is not of a type of claims, is for another unit,
-            says nothing about the neighbours asked for, or has no delta although the caller gives
+        ClaimError: If the generator's own claim is not a claim of dpaudit, is for another unit,
+            implies nothing for the neighbouring relation, or has no delta although the caller gives
             one.
         RegistryError: If asking the generator for its claim raises.
     """
@@ -318,7 +318,7 @@ def claim_if_any(named: NamedGenerator, stated: StatedClaim, table: Table | None
     claim = stated.made(
         relation=relation,
         default_delta=own.delta if isinstance(own, PrivacyClaim) else 0.0,
-        source=f"set for this audit{_beside(own)}",
+        source=f"set for this audit{_note_own_claim(own)}",
         unit=column,
     )
     if claim is not None:
@@ -344,7 +344,7 @@ def claim_if_any(named: NamedGenerator, stated: StatedClaim, table: Table | None
 
 
 def _check_unit(named: NamedGenerator, own: Promise, table: Table | None) -> None:
-    """Refuses the generator's own claim in an audit of another unit."""
+    """Refuses the generator's own claim if the audit is about another unit."""
     unit = None if table is None else table.schema.unit
     if own.unit == (None if unit is None else unit.column):
         return
@@ -363,13 +363,13 @@ def _check_unit(named: NamedGenerator, own: Promise, table: Table | None) -> Non
     raise ClaimError(
         f"{named.name} claims {own.in_words} per row, which says less about a {unit.column} with "
         f"{counted(rows, 'row')}: group privacy allows {group.in_words} "
-        f"({_factor(own, rows)}); state the claim per {unit.column}, such as "
-        f"{_stated(group)}, or audit rows without `unit`"
+        f"({_factor_in_words(own, rows)}); state the claim per {unit.column}, such as "
+        f"{_settings_in_words(group)}, or audit rows without `unit`"
     )
 
 
-def _factor(own: Promise, rows: int) -> str:
-    """How group privacy changes a claim, in words."""
+def _factor_in_words(own: Promise, rows: int) -> str:
+    """The change of a claim by group privacy, in words."""
     if own.quantity is Quantity.RHO:
         return f"{rows}² times rho"
     if own.quantity is Quantity.MU:
@@ -379,16 +379,18 @@ def _factor(own: Promise, rows: int) -> str:
     return f"{rows} times epsilon, and delta times 1 + e^epsilon + ... + e^({rows - 1} epsilon)"
 
 
-def _stated(claim: Promise) -> str:
+def _settings_in_words(claim: Promise) -> str:
     """The settings that state a claim."""
     if isinstance(claim, CurveClaim):
         return "`curve` with these points"
-    shown = {name: value for name, value in claim.as_settings.items() if value or name != "delta"}
-    return " and ".join(f"`{name}={value:.6g}`" for name, value in shown.items())
+    settings = {
+        name: value for name, value in claim.as_settings.items() if value or name != "delta"
+    }
+    return " and ".join(f"`{name}={value:.6g}`" for name, value in settings.items())
 
 
-def _beside(own: Promise | None) -> str:
-    """The generator's own claim, in addition to the caller's statements."""
+def _note_own_claim(own: Promise | None) -> str:
+    """A note about the generator's own claim, next to the caller's."""
     if own is None:
         return ""
     name = f"{own.epsilon:g}" if isinstance(own, PrivacyClaim) else own.in_words
@@ -396,6 +398,7 @@ def _beside(own: Promise | None) -> str:
 
 
 def _own_claim(named: NamedGenerator) -> Promise | None:
+    """The generator's own claim, if it makes one."""
     with refusing(f"{named.name}: its claim cannot be read"):
         own: object = getattr(named.generator, "claim", None)
     if own is None or isinstance(own, Promise):
@@ -407,7 +410,7 @@ def _own_claim(named: NamedGenerator) -> Promise | None:
 
 
 def plain_settings(value: object) -> dict[str, Any]:
-    """The plain settings of an object: enough to notice that they changed."""
-    found = getattr(value, "__dict__", {})
-    plain = {k: v for k, v in found.items() if isinstance(v, str | int | float | bool | None)}
+    """The settings of an object that are numbers, texts or truth values, to notice changes."""
+    attributes = getattr(value, "__dict__", {})
+    plain = {k: v for k, v in attributes.items() if isinstance(v, str | int | float | bool | None)}
     return {key: item for key, item in sorted(plain.items()) if not key.startswith("_")}

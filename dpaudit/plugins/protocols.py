@@ -1,22 +1,22 @@
-"""The contracts of generators and of attacks.
+"""The contracts of generators and attacks.
 
-A generator may also have, each optional:
+A generator may also have any of these:
 
-- `claim: PrivacyClaim | None`: what it promises (else the caller states the claim), per row unless
-  its `unit` names the column that says whose rows each row is;
+- `claim: PrivacyClaim | None`: its promise (else the caller states the claim), per row unless its
+  `unit` names the column of units;
 - `check(data)`: raises an `InputError` before any training if the table cannot be used;
-- `seedable = False`: it draws from secure noise, so trials cannot be repeated bit by bit;
+- `seedable = False`: it draws secure noise, so trials cannot be repeated bit by bit;
 - `trace(data, *, n_rows, seed, recorder)` and `exercises()`: it reports what happens in training
   (`dpaudit.plugins.recorder`);
-- `fixes() -> Mapping[str, Generator]`: the same generator with one thing fixed, by a name for what
-  is fixed. `dpaudit explain` uses them to find the one that leaks. A fixed generator's own `fixes`
-  are the remaining ones: that is how all are fixed together;
+- `fixes() -> Mapping[str, Generator]`: the same generator with one thing fixed, by a name for the
+  fix. `dpaudit explain` uses them to find the thing that leaks. The `fixes` of a fixed generator
+  are the remaining ones, so that all can be fixed together;
 - `discloses`, `released_facts` and `released_effect(record)`: what its models disclose in addition
   to synthetic rows (`dpaudit.plugins.access`).
 
-A fitted model may have its own `claim`: if the accountant's result depends on the data, or to state
-how its noise was drawn. The audit compares the bound with the largest claim of a model in either
-world, restated for the neighbours of the game.
+A fitted model may have a `claim` of its own, because the accountant's result depends on the data,
+or to state how its noise was drawn. The audit compares the bound with the largest claim of a model
+in either world, restated for the neighbours of the game.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ class Job(NamedTuple):
     """One training of a batch.
 
     Attributes:
-        world: The world that the model belongs to.
-        index: The number of its trial.
+        world: World of the model.
+        index: Number of its trial.
         dropped_rows: Positions of the records that it is trained without.
-        seed: Its own seed; None means the system's entropy.
+        seed: Its seed; None means the system's entropy.
     """
 
     world: World
@@ -92,9 +92,9 @@ class ModelBatch(Protocol):
     def __getitem__(self, index: int) -> Model: ...
 
     def sample_many(self, n: int, seeds: Sequence[int | None]) -> FloatArray:
-        """Values [M, n, d] of n records of each model (`dpaudit.model.encoding.values_of`).
+        """Values [M, n, d] of n records from each model (`dpaudit.model.encoding.values_of`).
 
-        Those of model i are those of ``self[i].sample(n, seed=seeds[i])``.
+        The records of model i are those of ``self[i].sample(n, seed=seeds[i])``.
         """
         ...
 
@@ -104,7 +104,7 @@ class BatchGenerator(Generator, Protocol):
 
     @property
     def models_at_once(self) -> int:
-        """How many models it trains fastest together; the game asks for no more at a time."""
+        """Number of models that it trains fastest together; the game asks for no more at a time."""
         ...
 
     def batch_key(self, job: Job) -> Hashable:
@@ -118,15 +118,15 @@ class BatchGenerator(Generator, Protocol):
 
 def trains_many(generator: object) -> TypeGuard[BatchGenerator]:
     """Whether a generator can train many models at once."""
-    # `isinstance` would compute `models_at_once` up to Python 3.11, and raise what that raises.
+    # Up to Python 3.11 `isinstance` would compute `models_at_once`, which may raise.
     return callable(getattr(generator, "fit_many", None))
 
 
 def is_seedable(generator: object) -> bool:
-    """Whether trainings can be repeated from their seeds: unless the generator says no.
+    """Whether trainings can be repeated from their seeds, which the generator may deny.
 
     Raises:
-        RegistryError: If asking it raises.
+        RegistryError: If reading `seedable` raises.
     """
     with refusing(f"{type(generator).__name__}: its seedable cannot be read"):
         return bool(getattr(generator, "seedable", True))
@@ -141,14 +141,14 @@ class GameView:
     Attributes:
         schema: The public schema.
         others: D' for add-remove neighbours: the table without the target; canonical dtypes.
-        target: The attacked record, a table of one row; of a unit all its rows, with the unit's
-            column; in a one-run game the canaries [m].
+        target: The attacked record, a table of one row; for a unit, all its rows with the unit's
+            column; in a one-run game, the canaries [m].
         n_rows: Synthetic rows requested from every model, in both worlds.
         neighbours: The neighbouring relation of the game.
         released_facts: Names of the numbers that every model releases; empty unless the attacker
             sees them.
-        released_effect: By how much each of them is larger in world "in", on average [r]; None if
-            the generator does not say.
+        released_effect: Average increase of each of these numbers in world "in" [r]; None if the
+            generator does not declare it.
 
     Raises:
         SettingsError: If fewer than one synthetic row is requested, or more than fit into memory.
@@ -172,16 +172,16 @@ class GameView:
 
     @cached_property
     def of_tables(self) -> dict[str, GameView]:
-        """The same game seen in each of several tables, joined with what its keys lead to.
+        """The same game in each of several linked tables, each joined along its keys.
 
-        Tables in which the target has no row are left out, as are all of a game on one table.
+        Tables in which the target has no row are left out; a game on one table has none.
         """
         if not isinstance(self.schema, LinkedTables):
             return {}
         schemas = self.schema.joined_schemas(self.others, self.target)
         target, others = (
-            self.schema.joined(one, schemas, self.target[KEY].iloc[0])
-            for one in (self.target, self.others)
+            self.schema.joined(frame, schemas, self.target[KEY].iloc[0])
+            for frame in (self.target, self.others)
         )
         return {
             name: replace(self, schema=schemas[name], others=others[name], target=target[name])
@@ -190,17 +190,18 @@ class GameView:
         }
 
     def joined(self, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        """The tables of `of_tables` of the frame of several tables."""
+        """Splits the frame of linked tables into the tables of `of_tables`."""
         assert isinstance(self.schema, LinkedTables)
         schemas = {name: view.schema for name, view in self.of_tables.items()}
         return self.schema.joined(table, schemas, self.target[KEY].iloc[0])
 
     @cached_property
     def other_values(self) -> FloatArray:
-        """Values [n, d] of the other records, in the same way."""
+        """Values [n, d] of the other records, in the same form."""
         return self._read_only(self.others)
 
     def _read_only(self, table: pd.DataFrame) -> FloatArray:
+        """The values of a table, which attacks must not change."""
         values = values_of_table(table, self.schema)
         values.flags.writeable = False
         return values
@@ -214,11 +215,11 @@ _LONG: Final = {
     "largest": "largest value",
 }
 THE_TRIAL: Final = "the trial itself"
-"""Stands for a column in features of how a trial ended and of what it cost."""
+"""Stands for a column in features about how a trial ended and what it cost."""
 
 
 class FeatureName(NamedTuple):
-    """Names one number of a feature vector: what it measures, of which column(s)."""
+    """The name of one number of a feature vector: what it measures, in which columns."""
 
     column: str
     feature: str
@@ -235,7 +236,7 @@ class Scorer(Protocol):
     def __call__(self, features: FloatArray) -> FloatArray:
         """Membership scores [n] of feature vectors [n, f]; larger means "in".
 
-        A score depends on its own vector alone: many vectors are scored some at a time.
+        A score depends on its own vector alone, because vectors are scored in parts.
         """
         ...
 
@@ -267,8 +268,8 @@ class BatchAttack(Attack, Protocol):
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
 
-        Row i is, up to rounding (1e-12), what `features` gives for table i; it is bit-identical
-        whatever the other tables are.
+        Row i equals the result of `features` for table i, up to rounding (1e-12), and is
+        bit-identical whatever the other tables are.
         """
         ...
 
@@ -282,7 +283,7 @@ class ReleaseAttack(BatchAttack, Protocol):
     ) -> FloatArray:
         """Features [M, f] of values [M, n, d] and of the facts [M, r] of their releases.
 
-        `features_many` gives the same where all facts are 0, as they are of canonical tables. The
-        value of a category that the schema does not name is `OTHER`.
+        The result is that of `features_many` if all facts are 0, as they are for canonical tables.
+        A category that the schema does not name has the value `OTHER`.
         """
         ...

@@ -2,8 +2,8 @@
 
 A generator that can be traced has `trace`, which does what `fit` and `sample` do and reports to a
 `Recorder` what happens, as it happens: facts (row numbers, votes, draws, numbers that scaled a
-column), never a judgement. It calls the methods that apply to it and leaves out the rest. Most of
-them are about PATE (teachers, votes, labels and what they cost), `summed` is about DP-SGD.
+column), never a judgement. It calls only the methods that apply to it. Most of them are about PATE
+(teachers, votes, labels and their cost); `summed` is about DP-SGD.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Reader(StrEnum):
     """A part of a generator that may read private records."""
 
     TEACHER = "teacher"
-    """One of many, whose vote alone leaves it."""
+    """One of many teachers, which releases nothing but its vote."""
     STUDENT = "student"
-    """What the generator network learns from; a single critic is one too."""
+    """The network that the generator network learns from, such as a single critic."""
     GENERATOR = "generator"
     """The network that makes synthetic records, in training."""
     CONDITIONS = "conditions"
-    """What synthetic records are conditioned on."""
+    """The values that synthetic records are conditioned on."""
 
 
 class NoiseOn(StrEnum):
@@ -56,9 +56,9 @@ class Recorder(Protocol):
     def constant(self, name: str, value: float) -> None:
         """A number that the training treats as public.
 
-        Names with a meaning: `teachers` (k), `batch`, `gamma` (inverse noise scale that the
-        accountant takes), `gradient_penalty` (its weight); of DP-SGD `sampling_rate`, `clip` (the
-        clipping norm) and `noise_multiplier`, as its accountant takes them.
+        Names with a meaning: `teachers` (k), `batch`, `gamma` (the inverse noise scale that the
+        accountant uses), `gradient_penalty` (its weight); for DP-SGD `sampling_rate`, `clip` (the
+        clipping norm) and `noise_multiplier`, as its accountant uses them.
         """
         ...
 
@@ -67,7 +67,7 @@ class Recorder(Protocol):
         ...
 
     def label_counts(self, counts: Sequence[int]) -> None:
-        """How many records of each class are to be generated, or were counted for that purpose."""
+        """Numbers of records of each class to generate, or counted for that purpose."""
         ...
 
     def iteration(self) -> None:
@@ -78,9 +78,9 @@ class Recorder(Protocol):
         """A part read private records.
 
         Args:
-            reader: Which part.
+            reader: The part.
             rows: Row numbers, perhaps repeated.
-            index: Which of the teachers.
+            index: Number of the teacher, if it is one.
         """
         ...
 
@@ -93,11 +93,11 @@ class Recorder(Protocol):
         ...
 
     def promised(self, table: VoteTable) -> None:
-        """The mechanism that the accountant charges for: how a label should follow from votes."""
+        """The mechanism that the accountant charges for: how labels should follow from votes."""
         ...
 
     def voted(self, ones: IntArray, labels: IntArray) -> None:
-        """Labels were released: how many teachers voted 1 [n], and the label [n], 0 or 1."""
+        """Labels were released: the numbers of teachers that voted 1 [n], and the labels [n]."""
         ...
 
     def noise(self, draws: FloatArray, *, on: NoiseOn) -> None:
@@ -110,10 +110,10 @@ class Recorder(Protocol):
         """The accountant charged for the latest labels.
 
         Args:
-            queries: For how many.
-            before: Epsilon spent before, by its account.
-            after: Epsilon spent now, by its account.
-            moments: Its total log moments 1..L, [L], if it is a moments accountant.
+            queries: Number of these labels.
+            before: Epsilon spent before, according to the accountant.
+            after: Epsilon spent now, according to the accountant.
+            moments: The total log moments 1..L of a moments accountant [L].
         """
         ...
 
@@ -126,7 +126,7 @@ class Recorder(Protocol):
             rows: Row numbers of the batch [b].
             clipped: Norm of the part of each gradient that is clipped, after clipping [b].
             added: Norm of all that each record added to the sum [b].
-            noise: What was added to the sum to hide them, number by number [p]; 0 for no noise.
+            noise: Noise added to each number of the sum [p]; 0 for no noise.
         """
         ...
 
@@ -142,9 +142,8 @@ class Recorder(Protocol):
 class Traceable(Generator, Protocol):
     """A generator that reports what it does.
 
-    It may also have `exercises()`: the same generator under settings that reach cases its usual
-    ones do not, such as an accountant's term that is otherwise never the smallest; these are traced
-    as well.
+    It may also have `exercises()`: the same generator with settings that reach further cases, such
+    as an accountant's term that is otherwise never the smallest. These are traced too.
     """
 
     def trace(

@@ -53,15 +53,15 @@ def names(group: str) -> list[str]:
 
 
 def plugins(group: str) -> list[Plugin]:
-    """Everything registered in a group; a plugin that fails to import is a warning, not a crash."""
-    found = []
+    """Everything registered in a group; a plugin that fails to import causes only a warning."""
+    registered = []
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         try:
-            value = _loaded(entry, f"plugin {entry.name!r} ({entry.value}) is broken and left out")
-            found.append(Plugin(entry.name, value))
+            value = _load(entry, f"plugin {entry.name!r} ({entry.value}) is broken and left out")
+            registered.append(Plugin(entry.name, value))
         except DpauditError as error:
             warnings.warn(error_text(error), stacklevel=2)
-    return found
+    return registered
 
 
 def resolve(name: str, group: str) -> object:
@@ -85,12 +85,14 @@ def resolve(name: str, group: str) -> object:
             if hasattr(module, attribute):
                 return getattr(module, attribute)
         public = [key for key in vars(module) if not key.startswith("_")]
-        own = [
+        defined = [
             key
             for key in public
             if getattr(vars(module)[key], "__module__", None) == module.__name__
         ]
-        hint = did_you_mean(attribute, public) or (f"; it defines {listed(own)}" if own else "")
+        hint = did_you_mean(attribute, public) or (
+            f"; it defines {listed(defined)}" if defined else ""
+        )
         raise RegistryError(f"{place} has no {attribute!r}{hint}")
     matches: Sequence[EntryPoint] = tuple(entry_points(group=group, name=name))
     if not matches:
@@ -100,15 +102,15 @@ def resolve(name: str, group: str) -> object:
             f"Registered: {', '.join(known)}; "
             "or name your own as module:attr or path/to/file.py:attr"
         )
-    return _loaded(matches[0], f"plugin {name!r} ({matches[0].value}) fails to import")
+    return _load(matches[0], f"plugin {name!r} ({matches[0].value}) fails to import")
 
 
 def missing_extra(name: str, group: str) -> MissingExtraError | None:
-    """What is not installed of the extras of a name's entry point; None if all is.
+    """The error about an extra of an entry point that is not installed; None if all are.
 
     Args:
-        name: A registered name, or `module:attr` of what is registered, as its own module or the
-            one of the entry point has it.
+        name: A registered name, or the `module:attr` of a registered object, by its own module or
+            that of the entry point.
         group: Entry-point group of registered names.
     """
     place, _, attribute = name.rpartition(":")
@@ -123,17 +125,18 @@ def missing_package(of: Distribution, extra: str) -> str | None:
     """The first package that an extra requires and that is not installed; None if all are.
 
     Args:
-        of: Whose extra it is.
-        extra: Its name.
+        of: The distribution that has the extra.
+        extra: Name of the extra.
     """
     from packaging.requirements import Requirement  # takes time, and few entry points have extras
 
-    for asked in map(Requirement, of.requires or ()):
-        if asked.marker is not None and asked.marker.evaluate({"extra": extra}):
+    for requirement in map(Requirement, of.requires or ()):
+        marker = requirement.marker
+        if marker is not None and marker.evaluate({"extra": extra}):
             try:
-                distribution(asked.name)
+                distribution(requirement.name)
             except PackageNotFoundError:
-                return asked.name
+                return requirement.name
     return None
 
 
@@ -145,7 +148,7 @@ def require_extras(name: str, group: str) -> None:
         group: Entry-point group of registered names.
 
     Raises:
-        MissingExtraError: If one is not installed.
+        MissingExtraError: If an extra is not installed.
     """
     missing = missing_extra(name, group)
     if missing is not None:
@@ -153,7 +156,7 @@ def require_extras(name: str, group: str) -> None:
 
 
 def module_of(name: str, group: str) -> str:
-    """The module or the file that a name stands in; empty if it is registered nowhere.
+    """The module or file that has the object of a name; empty if the name is not registered.
 
     Args:
         name: As in `resolve`.
@@ -167,20 +170,20 @@ def module_of(name: str, group: str) -> str:
 def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[str, Any]) -> object:
     """Builds the generator or attack of a name.
 
-    A class is called with the given parameters, and with those offered ones (schema, target) that
-    its constructor has a place for. A function or a ready object is returned as it is.
+    A class is called with the given parameters, and with those of the offered ones (schema, target)
+    that its constructor takes. A function or a ready object is returned as it is.
 
     Args:
         name: As in `resolve`.
         group: Entry-point group.
-        given: Parameters from the user; each must be one the constructor takes.
-        offered: Parameters the audit can supply.
+        given: Parameters from the user; the constructor must take each of them.
+        offered: Parameters that the audit can supply.
 
     Returns:
         The object.
 
     Raises:
-        RegistryError: If a parameter is unknown, missing or a text instead of a number, or the
+        RegistryError: If a parameter is unknown, missing, or a text in place of a number, or the
             constructor raises.
         MissingExtraError: If an extra of its entry point is not installed.
     """
@@ -222,7 +225,7 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
 
 
 def _refuse_text_for_number(name: str, parameter: inspect.Parameter, given: object) -> None:
-    """Refuses a text where the annotation of a parameter says a number; knows no other types."""
+    """Refuses a text if a parameter is annotated as a number; other types are not checked."""
     annotation = parameter.annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     types = {part.strip() for part in text.split("|")} - {"None"}
@@ -234,7 +237,7 @@ def _refuse_text_for_number(name: str, parameter: inspect.Parameter, given: obje
 
 
 def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
-    """Reads `key=value` pairs; values are JSON where they can be, else text.
+    """Reads `key=value` pairs; a value is read as JSON if possible, else as text.
 
     Raises:
         RegistryError: If a pair has no `=`, or a key repeats.
@@ -255,11 +258,12 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _kind(group: str) -> str:
+    """What a group of entry points registers, in words, such as "generator"."""
     return group.rpartition(".")[2].removesuffix("s")
 
 
-def _loaded(entry: EntryPoint, what: str) -> object:
-    """What an entry point stands for; `what` says what it means that it cannot be loaded."""
+def _load(entry: EntryPoint, what: str) -> object:
+    """Loads the object of an entry point; `what` describes a failure, for the message."""
     try:
         with refusing(what):
             return entry.load()
@@ -268,6 +272,7 @@ def _loaded(entry: EntryPoint, what: str) -> object:
 
 
 def _missing_extra(entry: EntryPoint) -> MissingExtraError | None:
+    """The error about an extra of an entry point that is not installed; None if all are."""
     if not entry.extras or entry.dist is None:
         return None
     for extra in entry.extras:
@@ -290,12 +295,12 @@ def carry(value: object) -> None:
 
     defined = value if hasattr(value, "__qualname__") else type(value)
     module = sys.modules.get(getattr(defined, "__module__", ""))
-    if module is not None and module.__name__ != "__main__" and not _findable(module):
+    if module is not None and module.__name__ != "__main__" and not _is_importable(module):
         cloudpickle.register_pickle_by_value(module)
 
 
 def travels_by_value(value: object) -> bool:
-    """Whether this process hands an object's code to workers, instead of its name.
+    """Whether this process sends workers an object's code instead of its name.
 
     Args:
         value: As for `carry`, or a wrapped function.
@@ -309,7 +314,7 @@ def travels_by_value(value: object) -> bool:
     return any(f"{name}.".startswith(f"{module}.") for module in by_value)
 
 
-def _findable(module: ModuleType) -> bool:
+def _is_importable(module: ModuleType) -> bool:
     """Whether a fresh interpreter with this search path would import the same file."""
     file = getattr(module, "__file__", None)
     if file is None:
@@ -332,7 +337,7 @@ def load_module(place: str, *, known: Sequence[str] = ()) -> ModuleType:
     Args:
         place: A name that can be imported, also from the working folder, or a path that ends with
             `.py`. What a file defines travels to workers by value.
-        known: Other names, of which a misspelt one is suggested.
+        known: Other names to suggest for a misspelt one.
 
     Returns:
         The module.
@@ -343,7 +348,7 @@ def load_module(place: str, *, known: Sequence[str] = ()) -> ModuleType:
     if place.endswith(".py"):
         return _module_from_file(Path(place))
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # a console script does not search the working folder
+        sys.path.insert(0, str(Path.cwd()))  # a console script does not search it
     with refusing(f"importing {place} fails"):
         try:
             return importlib.import_module(place)
@@ -357,12 +362,13 @@ def load_module(place: str, *, known: Sequence[str] = ()) -> ModuleType:
 
 
 def _module_from_file(path: Path) -> ModuleType:
+    """Imports a file as a module; the modules that it imports from its folder are unloaded."""
     if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
         raise RegistryError(f"no file {path}: name an existing Python file as path/to/file.py:attr")
     import cloudpickle
 
     path = path.resolve()
-    # A name of its own: neither a file of this name elsewhere nor a library's module is hidden.
+    # A unique name hides neither another file of the same name nor a library's module.
     name = f"{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # a .py file always has a loader
@@ -371,7 +377,7 @@ def _module_from_file(path: Path) -> ModuleType:
     before = set(sys.modules)
     sys.modules[name] = module  # dataclasses look their module up
     folder = str(path.parent)
-    sys.path.insert(0, folder)  # files in its folder can be imported as when it is run as a script
+    sys.path.insert(0, folder)  # as if the file were run as a script
     importlib.invalidate_caches()
     try:
         with refusing(f"importing {path} fails"):
@@ -382,24 +388,24 @@ def _module_from_file(path: Path) -> ModuleType:
     finally:
         if folder in sys.path:
             sys.path.remove(folder)
-        _forget(set(sys.modules) - before - {name}, path.parent)
+        _unload_neighbours(set(sys.modules) - before - {name}, path.parent)
     cloudpickle.register_pickle_by_value(module)  # workers cannot import it by name
     return module
 
 
-def _forget(imported: set[str], folder: Path) -> None:
+def _unload_neighbours(imported: set[str], folder: Path) -> None:
     """Unloads the modules that a file imported from its folder.
 
     A file elsewhere may have a different neighbour of the same name, and modules that are not in
     `sys.modules` are pickled by value.
     """
-    beside = {
+    neighbours = {
         key
         for key in imported
         if "." not in key
         and folder in Path(getattr(sys.modules[key], "__file__", None) or "").parents
-        and not _findable(sys.modules[key])
+        and not _is_importable(sys.modules[key])
     }
     for key in imported:
-        if key.partition(".")[0] in beside:
+        if key.partition(".")[0] in neighbours:
             del sys.modules[key]

@@ -1,8 +1,8 @@
-"""What a generator returned: read as synthetic records, and how it was written before.
+"""What a generator returned: read as synthetic records, and how it was written.
 
-A release shows more than its values: the order of columns, the index (`to_csv`
-writes it), dtypes, levels of categories, attributes, and text as it was written. Each fact says how
-a release differs from the canonical table of its values (`Schema.canonical`); all are 0 for that.
+A release shows more than its values: the order of columns, the index (`to_csv` writes it), dtypes,
+levels of categories, attributes, and text as it was written. Facts describe how a release differs
+from the canonical table of its values (`Schema.canonical`), for which all facts are 0.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray
 def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
     """Checks what a generator returned and brings it into canonical form.
 
-    Values outside the schema's bounds or categories are allowed (they are evidence); a table that
-    cannot be read as one of `n_rows` records with the schema's columns is not. Several tables are a
-    dict by name, with `n_rows` rows of the root; they may lack their keys.
+    Values outside the schema's bounds or categories are allowed, because they are evidence;
+    anything but `n_rows` records with the schema's columns is refused. Linked tables are a dict by
+    name, with `n_rows` rows of the root, and may lack their keys.
 
     Args:
-        table: What `sample` returned.
+        table: The result of `sample`.
         schema: The schema.
         n_rows: Rows that were requested.
 
     Returns:
-        The canonical table, or the frame of several.
+        The canonical table, or the frame of linked tables.
 
     Raises:
-        TrialError: If it is not such a table; says how.
+        TrialError: If it is not such a table; the message says why.
     """
     if isinstance(schema, LinkedTables):
-        return schema.stacked(_accepted_tables(table, schema, n_rows))
+        return schema.stacked(_accept_tables(table, schema, n_rows))
     if not isinstance(table, pd.DataFrame):
         raise TrialError(f"sample returned {type(table).__name__}, not a pandas DataFrame")
     problems = schema.column_problems(table)
@@ -56,22 +56,22 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
     plain = plain_numbers(table, numeric)
     numbers = {} if plain is None else dict(zip(numeric, plain.T, strict=True))
     return canonical_table(
-        {c.name: _accepted(c, table, numbers.get(c.name)) for c in schema.columns}
+        {c.name: _accept_column(c, table, numbers.get(c.name)) for c in schema.columns}
     )
 
 
 def units_together(released: Any, schema: Schema) -> Any:
-    """What a generator returned, with the rows of each unit that it names next to each other.
+    """Moves the rows of each unit that a generator names next to each other.
 
-    Units come in the order of their first rows, and the rows of a unit keep theirs: attacks that
-    compare rows which follow each other then see the order within a unit.
+    Units keep the order of their first rows, and the rows of a unit keep their order: attacks that
+    compare successive rows then see the order within a unit.
 
     Args:
-        released: What `sample` returned.
+        released: The result of `sample`.
         schema: The schema.
 
     Returns:
-        The same rows; as they were where it names no units.
+        The same rows; in their old order if no units are named.
     """
     unit = schema.unit
     if unit is None or not _names_units(released, unit):
@@ -84,7 +84,7 @@ def with_units(table: pd.DataFrame, released: object, schema: Schema) -> pd.Data
 
     Args:
         table: The canonical table.
-        released: What `accept` made it of.
+        released: The release from which `accept` made it.
         schema: The schema.
     """
     unit = schema.unit
@@ -94,15 +94,15 @@ def with_units(table: pd.DataFrame, released: object, schema: Schema) -> pd.Data
 
 
 def _names_units(released: object, unit: Unit) -> TypeGuard[pd.DataFrame]:
-    """Whether a release is a table with the unit's column, once."""
+    """Whether a release is a table with exactly one column of units."""
     return isinstance(released, pd.DataFrame) and list(released.columns).count(unit.column) == 1
 
 
-def _accepted_tables(tables: object, schema: LinkedTables, n_rows: int) -> dict[str, pd.DataFrame]:
-    """Each table in canonical form, with the keys that it has.
+def _accept_tables(tables: object, schema: LinkedTables, n_rows: int) -> dict[str, pd.DataFrame]:
+    """Each table in canonical form, with its keys if it has any.
 
     Raises:
-        TrialError: As `accept`; says of which table.
+        TrialError: As `accept`; the message names the table.
     """
     if not isinstance(tables, Mapping) or set(tables) != set(schema.tables):
         names = f" of {len(tables)} others" if isinstance(tables, Mapping) else ""
@@ -110,61 +110,65 @@ def _accepted_tables(tables: object, schema: LinkedTables, n_rows: int) -> dict[
             f"sample returned {type(tables).__name__}{names}, not a dict of the tables "
             f"{', '.join(schema.tables)}"
         )
-    found = {}
+    accepted_tables = {}
     for name, part in schema.tables.items():
         table = tables[name]
         keys = {key for key, _ in schema.keys_of(name)}
         try:
             is_frame = isinstance(table, pd.DataFrame) and table.columns.is_unique
-            own = [key for key in table.columns if key in keys] if is_frame else []
-            values = table.drop(columns=own) if own else table
-            asked = n_rows if name == schema.root or not is_frame else len(table)
-            accepted = accept(values, part, asked)
+            released_keys = [key for key in table.columns if key in keys] if is_frame else []
+            values = table.drop(columns=released_keys) if released_keys else table
+            requested = n_rows if name == schema.root or not is_frame else len(table)
+            accepted = accept(values, part, requested)
         except RowCountError:
             raise
         except TrialError as error:
             raise TrialError(f"table {name}: {error.shareable}") from error
-        found[name] = accepted.assign(**{key: table[key].to_numpy(dtype=object) for key in own})
-    return found
+        accepted_tables[name] = accepted.assign(
+            **{key: table[key].to_numpy(dtype=object) for key in released_keys}
+        )
+    return accepted_tables
 
 
-def _accepted(column: Column, table: pd.DataFrame, numbers: FloatArray | None) -> npt.NDArray[Any]:
-    """One column's values [n] in canonical form; `numbers` are the same, if they are plain."""
+def _accept_column(
+    column: Column, table: pd.DataFrame, numbers: FloatArray | None
+) -> npt.NDArray[Any]:
+    """A column's values [n] in canonical form; `numbers` are the values, if already read."""
     if numbers is not None and np.isfinite(numbers).all():
         return column.canonical_numbers(numbers)
     values = table[column.name]
     absent = np.isnan(numbers) if numbers is not None else values.isna()
     if not column.missing and absent.any():
-        raise TrialError(_missing(column.name))
+        raise TrialError(_missing_values(column.name))
     if not column.kind.numeric:
         return column.canonical(values)
     try:
         numbers = as_numbers(values) if numbers is None else numbers
-    except SchemaError as error:  # which shows the value
-        raise TrialError(f"column {column.name!r} holds what is no number") from error
+    except SchemaError as error:  # its message shows the value
+        raise TrialError(f"column {column.name!r} holds values that are not numbers") from error
     if np.isinf(numbers).any():
-        raise TrialError(_infinite(column.name))
+        raise TrialError(_infinite_values(column.name))
     return column.canonical_numbers(numbers)
 
 
 def accept_stack(values: object, schema: Schema, n_rows: int, *, models: int) -> FloatArray:
-    """Checks that what many models gave are numbers of the right shape.
+    """Checks that the values of many models are numbers of the right shape.
 
     Args:
-        values: What `sample_many` returned.
+        values: The result of `sample_many`.
         schema: The schema.
-        n_rows: Rows that were requested of each model.
-        models: How many models there are.
+        n_rows: Rows that were requested from each model.
+        models: Number of models.
 
     Returns:
         Values [M, n, d]; `accept_values` checks those of each model.
 
     Raises:
-        TrialError: If they are not; says how.
+        TrialError: If they are not; the message says why.
     """
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiu":
-        what = type(values).__name__
-        raise TrialError(f"sample_many returned {what}, not a numpy array of numbers")
+        kind = type(values).__name__
+        raise TrialError(f"sample_many returned {kind}, not a numpy array of numbers")
     expected = (models, n_rows, len(schema.columns))
     if values.shape != expected:
         if values.ndim == 3 and values.shape[::2] == expected[::2]:
@@ -177,15 +181,15 @@ def accept_values(values: FloatArray, schema: Schema) -> None:
     """Checks the values [n, d] of one model, as `accept` checks a table.
 
     Raises:
-        TrialError: If they cannot be read as records; says how.
+        TrialError: If they cannot be read as records; the message says why.
     """
     for column, numbers in zip(schema.columns, values.T, strict=True):
         missing = np.isnan(numbers) if column.kind.numeric else numbers == MISSING
         if not column.missing and missing.any():
-            raise TrialError(_missing(column.name))
+            raise TrialError(_missing_values(column.name))
         if column.kind.numeric:
             if np.isinf(numbers).any():
-                raise TrialError(_infinite(column.name))
+                raise TrialError(_infinite_values(column.name))
         elif not np.isin(numbers, np.arange(MISSING, len(column.categories))).all():
             raise TrialError(
                 f"column {column.name!r} has values that are not positions of a category"
@@ -193,18 +197,18 @@ def accept_values(values: FloatArray, schema: Schema) -> None:
 
 
 def _wrong_columns(table: pd.DataFrame, schema: Schema) -> str:
-    """Names columns of the schema alone: those of a synthetic table may be anything."""
-    lacking = [f"column {name!r} is missing" for name in schema.names if name not in table.columns]
-    others = sum(name not in schema.names for name in table.columns)
-    said = [*lacking[:3], *([counted(others, "unknown column")] if others else [])]
-    return f"wrong columns: {'; '.join(said) or 'names repeat'}"
+    """The problem of the columns; names none of the synthetic table, which may be private."""
+    missing = [f"column {name!r} is missing" for name in schema.names if name not in table.columns]
+    unknown = sum(name not in schema.names for name in table.columns)
+    problems = [*missing[:3], *([counted(unknown, "unknown column")] if unknown else [])]
+    return f"wrong columns: {'; '.join(problems) or 'names repeat'}"
 
 
-def _missing(name: str) -> str:
+def _missing_values(name: str) -> str:
     return f"column {name!r} has missing values (NaN)"
 
 
-def _infinite(name: str) -> str:
+def _infinite_values(name: str) -> str:
     return f"column {name!r} has infinite values"
 
 
@@ -256,47 +260,49 @@ def release_facts(release: pd.DataFrame, table: pd.DataFrame, schema: Schema) ->
     """The facts [f] of a release, all finite.
 
     Args:
-        release: What `sample` returned.
-        table: The same in canonical form.
+        release: The result of `sample`.
+        table: The same table in canonical form.
         schema: Their schema.
 
     Raises:
-        Exception: What values of a foreign type raise when they are written as text.
+        Exception: If values of a foreign type raise it when they are written as text.
     """
-    found = [*_whole(release, table), *_file(release, table)]
+    facts = [*_facts_of_table(release, table), *_facts_of_file(release, table)]
     written = {name: (place, values) for place, (name, values) in enumerate(release.items())}
     for position, (column, dtype) in enumerate(zip(schema.columns, table.dtypes, strict=True)):
         place, values = written[column.name]
-        if values.dtype == dtype and dtype.kind in "iu":  # nothing to be written otherwise
-            found += [place - position, *[0.0] * (len(_COLUMN) - 1)]
+        if values.dtype == dtype and dtype.kind in "iu":  # such values have only one spelling
+            facts += [place - position, *[0.0] * (len(_COLUMN) - 1)]
         else:
-            found += [place - position, *_column(values, dtype, table, column)]
-    return np.clip(np.nan_to_num(np.array(found, dtype=np.float64)), -1e15, 1e15)
+            facts += [place - position, *_facts_of_column(values, dtype, table, column)]
+    return np.clip(np.nan_to_num(np.array(facts, dtype=np.float64)), -1e15, 1e15)
 
 
 def _code(*parts: object) -> float:
-    """A number in (0, 1) that stands for some texts."""
+    """A number in (0, 1) that encodes texts: a checksum."""
     text = "\0".join(map(str, parts))
     return (1 + zlib.crc32(text.encode("utf-8", "backslashreplace"))) / (2**32 + 1)
 
 
-def _whole(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
+def _facts_of_table(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
+    """The facts `_WHOLE`."""
     order = table.columns.get_indexer(release.columns)
-    own = {key: value for key, value in release.attrs.items() if key != FILE}
-    axes, usual = (
-        (type(one).__name__, str(one.columns.name), str(one.columns.dtype), str(one.flags))
-        for one in (release, table)
+    attributes = {key: value for key, value in release.attrs.items() if key != FILE}
+    axes, canonical_axes = (
+        (type(frame).__name__, str(frame.columns.name), str(frame.columns.dtype), str(frame.flags))
+        for frame in (release, table)
     )
     return [
         float(np.triu(order[:, None] > order).sum()),
-        0.0 if axes == usual else _code(*axes),
-        float(len(own)),
-        _code(sorted(map(repr, own.items()))) if own else 0.0,
-        *_index(release.index),
+        0.0 if axes == canonical_axes else _code(*axes),
+        float(len(attributes)),
+        _code(sorted(map(repr, attributes.items()))) if attributes else 0.0,
+        *_facts_of_index(release.index),
     ]
 
 
-def _index(index: pd.Index[Any]) -> list[float]:
+def _facts_of_index(index: pd.Index[Any]) -> list[float]:
+    """The facts of `_WHOLE` about the index."""
     count = len(index)
     if type(index) is pd.RangeIndex and index.equals(pd.RangeIndex(count)) and index.name is None:
         return [0.0] * 7
@@ -317,7 +323,8 @@ def _index(index: pd.Index[Any]) -> list[float]:
     ]
 
 
-def _file(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
+def _facts_of_file(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
+    """The facts `_FILE` about the file that a worker wrote, if one did."""
     content = release.attrs.get(FILE)
     if not isinstance(content, bytes):
         return [0.0] * len(_FILE)
@@ -330,7 +337,10 @@ def _file(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
     ]
 
 
-def _column(values: pd.Series[Any], plain: Any, table: pd.DataFrame, column: Column) -> list[float]:
+def _facts_of_column(
+    values: pd.Series[Any], plain: Any, table: pd.DataFrame, column: Column
+) -> list[float]:
+    """The facts `_COLUMN` about one column, except its place; `plain` is its canonical dtype."""
     dtype, levels, code = values.dtype, 0.0, 0.0
     if isinstance(dtype, pd.CategoricalDtype):
         levels = float(len(dtype.categories))
@@ -341,27 +351,32 @@ def _column(values: pd.Series[Any], plain: Any, table: pd.DataFrame, column: Col
         zeros = np.count_nonzero(np.signbit(numbers) & (numbers == 0)) if dtype.kind == "f" else 0
         return [kind, levels, code, float(zeros), *[0.0] * 7]
     cells = values.astype(object).tolist()
-    own = table[column.name].tolist()
-    return [kind, levels, code, 0.0, *_texts(cells, own, set(column.categories))]
+    canonical = table[column.name].tolist()
+    return [kind, levels, code, 0.0, *_facts_of_texts(cells, canonical, set(column.categories))]
 
 
-def _texts(cells: list[Any], plain: list[Any], named: set[Any]) -> list[float]:
-    """Facts about cells that are objects: of those that are no canonical values, or not named."""
+def _facts_of_texts(cells: list[Any], plain: list[Any], named: set[Any]) -> list[float]:
+    """Facts about cells of a column of objects that differ from their canonical values.
+
+    Categories that the schema does not name are compared with their plain spelling.
+    """
     if named.issuperset(plain) and list(map(type, cells)) == list(map(type, plain)):
         return [0.0] * 7
-    strange = [bool(named) and not _is_nan(other) and other not in named for other in plain]
+    is_unnamed = [bool(named) and not _is_nan(other) and other not in named for other in plain]
     differing = [
         (cell, str(cell).strip().casefold() if unnamed else other, unnamed)
-        for cell, other, unnamed in zip(cells, plain, strange, strict=True)
+        for cell, other, unnamed in zip(cells, plain, is_unnamed, strict=True)
         if unnamed or type(cell) is not type(other)
     ]
     missing = {repr(cell) for cell, other, _ in differing if _is_nan(other)}
-    there = [one for one in differing if not _is_nan(one[1])]
-    texts = [(str(cell), str(other), unnamed) for cell, other, unnamed in there]
+    present = [cell for cell in differing if not _is_nan(cell[1])]
+    texts = [(str(cell), str(other), unnamed) for cell, other, unnamed in present]
     written = [cell for cell, other, unnamed in texts if unnamed or cell != other]
     return [
         _code(*sorted(missing)) if missing else 0.0,
-        float(sum(type(cell) is not type(other) for cell, other, unnamed in there if not unnamed)),
+        float(
+            sum(type(cell) is not type(other) for cell, other, unnamed in present if not unnamed)
+        ),
         float(len(written)),
         float(sum(len(cell) - len(other) for cell, other, _ in texts)),
         float(sum(cell != cell.strip() for cell in written)),

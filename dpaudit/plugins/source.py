@@ -1,10 +1,10 @@
 """A digest of the code that decides what a plugin does, to detect changes.
 
-Code that is edited where it stands counts by its content: the plugin's package or file, and what
-these import, from file to file. What is installed counts by version and build of every
-distribution, imported or not; an imported package also by its content, since it may be edited where
-it was installed. If the caller's own code computes the names of its imports, more code may be
-reached, and the digest says so.
+Code that is not installed counts by its content: the plugin's package or file, and what these
+import, from file to file. Installed software counts by version and build of every distribution,
+imported or not; an imported package also counts by its content, since it may be edited where it was
+installed. If the caller's own code computes the names of its imports, it may reach more code, which
+the result says.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from dpaudit.plugins.imports import hidden_import, imported_names
 from dpaudit.versions import releases
 
 MOST_FILES = 1000
-"""Of a package whose files are read; of a larger one, such as torch, sizes are compared."""
+"""Most files of a package that are read; for a larger one, such as torch, sizes are compared."""
 MOST_BYTES = 2**24
-"""Of a package whose files are read."""
+"""Most bytes of a package that are read."""
 _KNOWN_BY_RELEASE: Final = frozenset(
     {"dpaudit", "numpy", "pandas", "pytest", "_pytest", "scipy", "sklearn", "statsmodels", "torch"}
 )
-"""What almost every audit imports: to look through its files would take half of the time."""
+"""Packages that almost every audit imports: reading their files would take half of the time."""
 _OWN: Final = Path(__file__).resolve().parents[1]
 _STDLIB: Final = Path(sysconfig.get_path("stdlib")).resolve()
 _SUFFIXES: Final = tuple(importlib.machinery.all_suffixes())
@@ -45,11 +45,10 @@ def source_digest(value: object) -> str | None:
     """A digest of an object's source; None if it has none.
 
     For an object from a package, all Python files of the package count, because its behaviour may
-    depend on any of them; for one from a lone file, that file and its imports from the same folder.
-    For a large package (installed, seldom edited), names and sizes count for files other than the
-    object's own. For a class or function of a notebook, or of `python -c`, which has no file, the
-    compiled code counts. For a generator in a separate process, the files that it names as
-    `source_files` count too.
+    depend on any of them; for an object from a lone file, that file and its imports from the same
+    folder. In a large package (installed, seldom edited) files other than the object's own count by
+    name and size. For a class or function without a file, from a notebook or `python -c`, the
+    compiled code counts. For a generator in a separate process, its `source_files` count too.
 
     Args:
         value: A generator, an attack, or a wrapped function.
@@ -60,42 +59,42 @@ def source_digest(value: object) -> str | None:
     if home is None:
         return _compiled_digest(defined)
     top = top_folder(home)
-    files = _beside(home) if top is None else {home, *module_files(top)}
+    files = _with_neighbours(home) if top is None else {home, *module_files(top)}
     whole = is_small(files)
     contents = [_content(file, whole=whole or file == home) for file in files]
     for further in getattr(value, "source_files", ()):
-        contents += [_content(file) for file in _beside(Path(further).resolve())]
+        contents += [_content(file) for file in _with_neighbours(Path(further).resolve())]
     return _digest(sorted(contents))
 
 
-def _beside(file: Path) -> set[Path]:
+def _with_neighbours(file: Path) -> set[Path]:
     """A lone file and the files that it imports from its folder, recursively."""
-    found, new = set[Path](), [file]
-    while new:
-        one = new.pop()
-        if one not in found:
-            found.add(one)
-            for name in imported_names(one.read_bytes()):
-                new += _files_in(file.parent, name)
-    return found
+    files, pending = set[Path](), [file]
+    while pending:
+        importer = pending.pop()
+        if importer not in files:
+            files.add(importer)
+            for name in imported_names(importer.read_bytes()):
+                pending += _files_in(file.parent, name)
+    return files
 
 
 def _compiled_digest(defined: object) -> str | None:
-    """A digest of the compiled code of a function, or of a class and its bases; None without any.
+    """A digest of the compiled code of a function, or of a class and its bases; None without code.
 
-    Line numbers do not count. Code that they call is not included.
+    Line numbers do not count, nor does the code that they call.
     """
     values = [defined]
     if inspect.isclass(defined):
-        values = [value for one in defined.__mro__ for _, value in sorted(vars(one).items())]
+        values = [value for base in defined.__mro__ for _, value in sorted(vars(base).items())]
     codes = [code for value in values for code in _codes(value)]
     return _digest(codes) if codes else None
 
 
 def _codes(value: object) -> list[tuple[object, ...]]:
-    """What decides what a function, a method, a property or a piece of code does.
+    """The parts of a function, method, property or code object that decide what it does.
 
-    The order of a set of constants differs from one process to the next.
+    Sets of constants are sorted, because their order differs from one process to the next.
     """
     if isinstance(value, property):
         return [*_codes(value.fget), *_codes(value.fset)]
@@ -103,8 +102,8 @@ def _codes(value: object) -> list[tuple[object, ...]]:
     if not isinstance(code, CodeType):
         return []
     constants: list[object] = [
-        _codes(one) or (sorted(map(repr, one)) if isinstance(one, frozenset) else repr(one))
-        for one in code.co_consts
+        _codes(value) or (sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value))
+        for value in code.co_consts
     ]
     return [(code.co_name, code.co_code, code.co_names, code.co_varnames, constants)]
 
@@ -114,9 +113,9 @@ class Reached(NamedTuple):
 
     Attributes:
         code: A digest of all source and compiled files that are not installed.
-        software: Version and build of every installed distribution, by its name, and a digest of
-            the files of each installed package that is imported.
-        unknown: Why code may be reached that is missing here; empty if none may.
+        software: Version and build of every installed distribution by name, and a digest of the
+            files of each installed package that is imported.
+        unknown: Why further code may be reached that is missing here; empty if none may be.
     """
 
     code: str
@@ -131,19 +130,19 @@ def reached(
 
     Args:
         values: Generators, attacks or functions. One that runs elsewhere names its `source_files`,
-            and says whether they are imported here as well (`imports_here`) or which releases they
-            are run with (`audited_releases`).
+            and says whether they are imported here as well (`imports_here`) or with which releases
+            they run (`audited_releases`).
         files: Files of source code.
-        modules: Names of modules; what cannot be found is left out.
+        modules: Names of modules; those that cannot be found are left out.
 
     Returns:
-        What they reach.
+        The code and software that they reach.
     """
     importlib.invalidate_caches()
     walk = _Walk()
     for value in values:
         walk.start_at(value)
-    walk.follow([*(file.resolve() for file in files), *map(_loaded, modules)])
+    walk.follow([*(file.resolve() for file in files), *map(_file_or_name, modules)])
     return Reached(_digest(sorted(walk.own)), walk.software, walk.unknown)
 
 
@@ -166,14 +165,14 @@ class _Walk:
         self._changers: list[tuple[str, frozenset[str]]] = []
 
     def start_at(self, value: object) -> None:
-        """Notes where an object is defined."""
+        """Adds the files that define an object to those to read."""
         while isinstance(value, functools.partial):
             value = value.func
         if hasattr(value, "source_files"):
             if getattr(value, "imports_here", False):
                 self._todo += [Path(file).resolve() for file in value.source_files]
             elif not getattr(value, "audited_releases", None):
-                self._unclear("its code runs in a program of its own")
+                self._note_unknown("its code runs in a program of its own")
             return
         wrapped = getattr(value, "function", None)
         if callable(wrapped):
@@ -183,10 +182,10 @@ class _Walk:
             owner = getattr(value, "__self__", None)
             defined = [value, inspect.unwrap(value)]
             defined += [] if owner is None or inspect.ismodule(owner) else type(owner).__mro__
-        found = [file for one in defined if (file := _home(one)) is not None]
-        if not found:
-            self._unclear(f"{getattr(defined[0], '__qualname__', value)} has no source file")
-        self._todo += found
+        files = [file for part in defined if (file := _home(part)) is not None]
+        if not files:
+            self._note_unknown(f"{getattr(defined[0], '__qualname__', value)} has no source file")
+        self._todo += files
 
     def follow(self, new: Iterable[Path | str]) -> None:
         """Reads files, modules by their top-level names, and all that these import."""
@@ -204,17 +203,18 @@ class _Walk:
                 self._todo += _files_in(place[1], place[0])
         for file, names in self._changers:
             if not self._missing.isdisjoint(names):
-                self._unclear(f"{file} changes sys.path")
+                self._note_unknown(f"{file} changes sys.path")
 
-    def _unclear(self, why: str) -> None:
-        self.unknown = self.unknown or why
+    def _note_unknown(self, reason: str) -> None:
+        """Notes that further code may be reached; the first reason is kept."""
+        self.unknown = self.unknown or reason
 
     def _read_file(self, file: Path) -> None:
-        """Reads one file, with the package that it is in, and notes what it imports."""
-        if _is_interpreters(file):
+        """Reads a file; adds its imports and its package to what is to be read."""
+        if _is_of_python_or_dpaudit(file):
             return
-        if _is_copied(file):
-            self._todo.append(_name_in_site(file))
+        if _is_installed(file):
+            self._todo.append(_installed_name(file))
             return
         self.own.append(_content(file))
         top = top_folder(file)
@@ -227,14 +227,14 @@ class _Walk:
         names = imported_names(source)
         for name in sorted(names):
             self._todo += [name, (name, file.parent)]
-        why = hidden_import(source)
-        if why:
-            self._unclear(f"{file.name} may load code under any name ({why})")
+        hidden = hidden_import(source)
+        if hidden:
+            self._note_unknown(f"{file.name} may load code under any name ({hidden})")
         if b"sys.path" in source:
             self._changers.append((file.name, names))
 
     def _read_module(self, name: str) -> None:
-        """Finds a module or package that the search path has, and reads it."""
+        """Finds a module or package on the search path, and reads it."""
         if name in _KNOWN_BY_RELEASE or name in sys.stdlib_module_names:
             return
         loaded = sys.modules.get(name)
@@ -248,17 +248,17 @@ class _Walk:
             files = [] if place is None else [Path(place).resolve()]
             self._missing.update([] if files else [name])
         elif not files and spec.origin not in (None, "built-in", "frozen"):
-            self._unclear(f"{name} is imported from no file")  # but from an archive
-        inside = list[Path]()
+            self._note_unknown(f"{name} is imported from no file")  # perhaps from an archive
+        installed = list[Path]()
         for file in files:
-            (inside if _is_copied(file) else self._todo).append(file)
-        if inside:
-            self._read_installed(name, inside)
+            (installed if _is_installed(file) else self._todo).append(file)
+        if installed:
+            self._read_installed(name, installed)
 
     def _read_installed(self, name: str, files: list[Path]) -> None:
-        """Counts an installed package by its content, which shows what it imports."""
+        """Adds the digest of an installed package, and what it imports to what is to be read."""
         whole = is_small(files)
-        digest = _digest([_content(one, whole=whole) for one in files])
+        digest = _digest([_content(file, whole=whole) for file in files])
         self.software[f"{name} (files)"] = digest[:8]
         for file in files:
             if whole and file.suffix == ".py":
@@ -270,7 +270,7 @@ _Content: TypeAlias = tuple[str, int, str]
 
 
 def _content(file: Path, *, whole: bool = True) -> _Content:
-    """What counts of a file, wherever it lies: its name, size and content."""
+    """What counts of a file, in whatever folder: its name, size and content."""
     top = top_folder(file)
     name = file.name if top is None else file.relative_to(top.parent).as_posix()
     return name, file.stat().st_size, _digest(file.read_bytes()) if whole else ""
@@ -282,12 +282,12 @@ def _digest(content: object) -> str:
 
 
 def _files_in(folder: Path, name: str) -> list[Path]:
-    """The files of a module or a package that a folder has; none if it has none of that name."""
+    """The files of a module or package in a folder; empty if there is none of this name."""
     return _files_of(PathFinder.find_spec(name, [str(folder)]))
 
 
 def _files_of(spec: ModuleSpec | None) -> list[Path]:
-    """The files of a module or a package that was found; none if it lies in an archive."""
+    """The files of a module or package; empty if it was not found or is in an archive."""
     if spec is None:
         return []
     if spec.submodule_search_locations is not None:
@@ -297,7 +297,7 @@ def _files_of(spec: ModuleSpec | None) -> list[Path]:
     return [file.resolve()] if file.is_file() else []
 
 
-def _loaded(module: str) -> Path | str:
+def _file_or_name(module: str) -> Path | str:
     """The file of a module that is loaded, else the top-level name to look for."""
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is not None and Path(file).is_file():
@@ -306,33 +306,33 @@ def _loaded(module: str) -> Path | str:
 
 
 def _home(defined: object) -> Path | None:
-    """The file of the module that defines a class or a function; None if it has none."""
+    """The file that defines a class or function; None without one, or in the standard library."""
     module = sys.modules.get(getattr(defined, "__module__", None) or "")
     file = getattr(module, "__file__", None)
     code = getattr(defined, "__code__", None)
     place = file if code is None else code.co_filename
     if place is None or not Path(place).is_file():
         return None
-    found = Path(place).resolve()
-    return None if _is_of_stdlib(found) else found
+    home = Path(place).resolve()
+    return None if _is_of_stdlib(home) else home
 
 
-def _is_interpreters(file: Path) -> bool:
-    """Whether a file is of the interpreter or of dpaudit, whose versions stand elsewhere."""
+def _is_of_python_or_dpaudit(file: Path) -> bool:
+    """Whether a file belongs to the interpreter or dpaudit, whose versions are noted elsewhere."""
     return file.is_relative_to(_OWN) or _is_of_stdlib(file)
 
 
 def _is_of_stdlib(file: Path) -> bool:
-    return file.is_relative_to(_STDLIB) and not _is_copied(file)
+    return file.is_relative_to(_STDLIB) and not _is_installed(file)
 
 
-def _is_copied(file: Path) -> bool:
-    """Whether a file was installed where it is; else it is one that is edited."""
+def _is_installed(file: Path) -> bool:
+    """Whether a file was installed in its folder, and is not one that its author edits."""
     return not _SITE_FOLDERS.isdisjoint(file.parts)
 
 
-def _name_in_site(file: Path) -> str:
-    """The top-level name of an installed module or package that a file is of."""
+def _installed_name(file: Path) -> str:
+    """The top-level name of the installed module or package of a file."""
     place = next(place for place in [file, *file.parents] if place.parent.name in _SITE_FOLDERS)
     return place.name.partition(".")[0]
 
@@ -348,15 +348,15 @@ def top_folder(file: Path) -> Path | None:
 
 
 def module_files(folder: Path) -> list[Path]:
-    """The source and compiled files below a folder; no byte code, and no installed packages."""
-    found = []
+    """The source and compiled files below a folder, without byte code and installed packages."""
+    modules = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in _SITE_FOLDERS | {"__pycache__"}]
-        found += [Path(place, name) for name in files if name.endswith(_SUFFIXES)]
-    return sorted(found)
+        modules += [Path(place, name) for name in files if name.endswith(_SUFFIXES)]
+    return sorted(modules)
 
 
 def is_small(files: Iterable[Path]) -> bool:
-    """Whether all files are read, or only names and sizes."""
+    """Whether files are few and small enough to be read, instead of only their names and sizes."""
     sizes = [file.stat().st_size for file in files]
     return len(sizes) <= MOST_FILES and sum(sizes) <= MOST_BYTES

@@ -20,7 +20,7 @@ from dpaudit_attacks.columns import ColumnStack
 from dpaudit_attacks.form import FEATURE_GROUPS, TableForm, dependence
 from dpaudit_attacks.form.numbers import FINE
 from dpaudit_attacks.form.rows import MOST_PAIRS, WHOLE, order_names
-from dpaudit_attacks.form.view import Beside
+from dpaudit_attacks.form.view import TableView
 from samples import game_view
 
 SCHEMA = Schema(
@@ -63,7 +63,7 @@ def test_each_group_says_whether_it_depends_on_the_target() -> None:
         for table in (pd.concat([ROWS, rounded]), ROWS)
     )
     first, second = (
-        Beside(
+        TableView(
             SCHEMA,
             stack,
             ColumnStack.of(values_of_table(SCHEMA.canonical(target), SCHEMA)[None], SCHEMA),

@@ -12,7 +12,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
-from dpaudit_attacks.columns import GRID, settled
+from dpaudit_attacks.columns import GRID, round_sums
 from dpaudit_attacks.form import TableForm
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
 from dpaudit_attacks.marginals import MarginalQueries
@@ -113,14 +113,14 @@ def test_only_features_of_the_order_follow_it(attack: BatchAttack, game: GameVie
 
 def test_a_difference_of_a_last_bit_is_no_difference() -> None:
     sums = np.array([0.1 + 0.2, 0.3, -3e-18, 0.0, 1e-17, 7.0])
-    assert settled(sums).tolist() == settled(sums[[1, 1, 3, 3, 3, 5]]).tolist()
-    assert np.abs(settled(sums) - sums).max() <= GRID / 2
-    wide = settled(sums * 1e12, 1e12)
+    assert round_sums(sums).tolist() == round_sums(sums[[1, 1, 3, 3, 3, 5]]).tolist()
+    assert np.abs(round_sums(sums) - sums).max() <= GRID / 2
+    wide = round_sums(sums * 1e12, 1e12)
     assert np.abs(wide / 1e12 - sums).max() <= GRID
 
 
 @pytest.mark.parametrize("unit", [5e-324, 1e-300, 1e300, np.inf])
 def test_a_unit_that_overflows_leaves_the_number(unit: float) -> None:
-    assert settled(np.array([1.5, -2e200]), np.array([unit])).tolist() == pytest.approx(
+    assert round_sums(np.array([1.5, -2e200]), np.array([unit])).tolist() == pytest.approx(
         [1.5, -2e200], rel=1e-9, abs=unit
     )

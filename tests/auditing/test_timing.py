@@ -105,7 +105,7 @@ def test_what_takes_the_same_time_in_both_worlds_is_not_flagged(generator: objec
 
 
 def test_no_other_level_measures_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "metered", None)
+    monkeypatch.setattr(training, "measure_cost", None)
     attacks = [attack for _, attack in spec_of(Timed(), **_rows()).attacks]
     payload = replace(payload_of(Timed()), attacks=attacks)
     assert not payload.is_timed
@@ -124,8 +124,8 @@ def test_models_are_trained_alone_after_one_of_each_world(monkeypatch: pytest.Mo
         trained.append((trial.world, trial.number))
         return run_it(payload, trial, generator)
 
-    run_it = training._trained
-    monkeypatch.setattr(training, "_trained", noted)
+    run_it = training._run_alone
+    monkeypatch.setattr(training, "_run_alone", noted)
     monkeypatch.setattr(training, "_warm", set())
     payload = payload_of(TimedTogether())
     trials = [Trial(Role.AUDIT, world, number) for number in (0, 1) for world in World]

@@ -117,10 +117,10 @@ def test_other_pins_are_another_environment(tmp_path: Path) -> None:
     assert other.name == "one@3.0"
     with pytest.raises(RegistryError, match="pins no d"):
         one.with_release("d", "1")
-    with pytest.raises(RegistryError, match=r"'\.\./\.\.' is no version of a"):
+    with pytest.raises(RegistryError, match=r"'\.\./\.\.' is not a version of a"):
         one.with_release("a", "../..")
     (tmp_path / "pins.txt").write_text("a>=1\n")
-    with pytest.raises(RegistryError, match="'a>=1' is no pin: write name==version"):
+    with pytest.raises(RegistryError, match="'a>=1' is not a pin: write name==version"):
         _ = replace(one, pythons=()).requirements
     with pytest.raises(RegistryError, match=r"gone\.txt cannot be read: No such file"):
         _ = replace(one, pins=tmp_path / "gone.txt").requirements
@@ -159,12 +159,12 @@ def test_hashes_change_neither_pins_nor_folder(tmp_path: Path) -> None:
     [
         (f"a==1 {sha256('0')}\nb==2\n", "b==2 has no hash and other pins have: give all of them"),
         (f"b==2\na==1 {sha256('0')}\n", "b==2 has no hash and other pins have"),
-        (f"a==1 {sha256('0')}0\n", "0' of a==1 is no hash: write --hash=sha256: and 64 hex"),
-        (f"a==1 {sha256('g')}\n", "of a==1 is no hash"),
-        ("a==1 --hash=md5:0\n", "'--hash=md5:0' of a==1 is no hash"),
-        (f"a==1 {sha256('0')} x\n", "x' of a==1 is no hash"),
-        (f"a==1\n{sha256('0')}\n", "' is no pin: write name==version"),
-        (f"a {sha256('0')}\n", "'a' is no pin"),
+        (f"a==1 {sha256('0')}0\n", "0' of a==1 is not a hash: write --hash=sha256: and 64 hex"),
+        (f"a==1 {sha256('g')}\n", "of a==1 is not a hash"),
+        ("a==1 --hash=md5:0\n", "'--hash=md5:0' of a==1 is not a hash"),
+        (f"a==1 {sha256('0')} x\n", "x' of a==1 is not a hash"),
+        (f"a==1\n{sha256('0')}\n", "' is not a pin: write name==version"),
+        (f"a {sha256('0')}\n", "'a' is not a pin"),
     ],
 )
 def test_slips_in_hashes(tmp_path: Path, text: str, said: str) -> None:
@@ -263,7 +263,7 @@ def test_slips_are_answered_in_one_line(toy: Library, home: Path) -> None:
         "toy": "toy is a library: name one of its methods; there is toy:rows, toy:gone",
         "toyy:rows": "no module 'toyy' (did you mean 'toy'?): name an importable module",
         "toy:gone": "toy:gone: the worker does not start: KeyError: 'Gone'",
-        "toy@..:rows": "'..' is no version of toylib",
+        "toy@..:rows": "'..' is not a version of toylib",
     }.items():
         found = run("audit", name, *words)
         assert found.exit_code == 2, found.output
@@ -372,7 +372,7 @@ def test_interpreters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = interpreter(first, "python3.99", "exit 127")
     with pytest.raises(RegistryError, match=r"there is no python3\.99 on PATH"):
         find_interpreter("toy", ("3.99",))
-    with pytest.raises(RegistryError, match="is no Python interpreter that runs"):
+    with pytest.raises(RegistryError, match="is not a Python interpreter that runs"):
         find_interpreter("toy", ("3.99",), given=broken)
     interpreter(second, "python3.99", "echo 3.99; exit 1")
     with pytest.raises(RegistryError, match=r"second/python3\.99 lacks venv or ensurepip"):
@@ -475,4 +475,4 @@ def test_the_doctor_sees_environments(
     registered(replace(toy, environment=replace(toy.environment)), monkeypatch)
     [(said, good)] = lines().items()
     assert not good
-    assert "'what?' is no pin" in said
+    assert "'what?' is not a pin" in said

@@ -24,7 +24,7 @@ from dpaudit.game.flight import BatchLoss
 from dpaudit.game.host import Host, Request, serve
 from dpaudit.game.pool import PoolWorker, Report
 from dpaudit.game.runner import Greeting, greet, greeting_of
-from dpaudit.game.worker import PayloadFile, packed, work
+from dpaudit.game.worker import PayloadFile, pack, work
 
 cloudpickle.register_pickle_by_value(batch_toys)
 
@@ -40,7 +40,7 @@ class Unloadable:
 
 @pytest.fixture(scope="module")
 def blob() -> bytes:
-    return packed(payload(Together()))
+    return pack(payload(Together()))
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_another_payload_has_another_process(place: Host, blob: bytes) -> None:
 
 
 def test_a_payload_that_cannot_be_loaded_is_said(place: Host) -> None:
-    greeting = asked(place, packed(Unloadable()), greet).answer
+    greeting = asked(place, pack(Unloadable()), greet).answer
     assert greeting.trouble == "ModuleNotFoundError: No module named 'nowhere'"
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from dpaudit.game import meter
-from dpaudit.game.meter import CallCost, metered
+from dpaudit.game.meter import CallCost, measure_cost
 
 MIB = 2**20
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
 def cost_of(call: Callable[[], object]) -> CallCost:
-    return metered(call)[1]
+    return measure_cost(call)[1]
 
 
 def compute(seconds: float) -> None:
@@ -29,9 +29,9 @@ def compute(seconds: float) -> None:
 
 
 def test_what_is_called_returns_and_raises_as_before() -> None:
-    assert metered(lambda: 7)[0] == 7
+    assert measure_cost(lambda: 7)[0] == 7
     with pytest.raises(ZeroDivisionError):
-        metered(lambda: 1 / 0)
+        measure_cost(lambda: 1 / 0)
 
 
 def test_processor_time_shows_computing_and_wall_time_waiting_too() -> None:

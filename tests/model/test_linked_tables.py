@@ -179,7 +179,7 @@ REFUSED: list[tuple[Any, tuple[str, ...], type[InputError], str]] = [
     (TABLES, ("visits.patient=patients.id",), DataError, "visits has no column 'patient' (did you"),
     (TABLES, ("visits.patient_id=patients.key",), DataError, "table patients has no column 'key'"),
     (TABLES, ("visits.patient_id=patient.id",), SchemaError, "no table patient (did you mean"),
-    (TABLES, ("visits.patient_id",), SchemaError, "is no link: write CHILD.COLUMN=PARENT.KEY"),
+    (TABLES, ("visits.patient_id",), SchemaError, "is not a link: write CHILD.COLUMN=PARENT.KEY"),
     (TABLES, (LINK, "patients.id=visits.patient_id"), SchemaError, "lead in a circle"),
     (TABLES, ("patients.id=patients.id", LINK), SchemaError, "lead in a circle"),
     (DEEP, (LINK,), SchemaError, "table notes has no link to the others: give one, such as notes."),
@@ -206,7 +206,7 @@ REFUSED: list[tuple[Any, tuple[str, ...], type[InputError], str]] = [
         {**TABLES, "patients": PATIENTS.assign(id=["a", "b", "a"])},
         (LINK,),
         DataError,
-        "patients.id is no key: 1 row with the value of an earlier row, the first is row 2",
+        "patients.id is not a key: 1 row with the value of an earlier row, the first is row 2",
     ),
     (
         {**TABLES, "patients": PATIENTS.assign(id=["a", "b", None])},

@@ -167,7 +167,7 @@ def test_a_check_that_raises_or_is_none_is_said_in_a_line() -> None:
         checked(refuse(KeyError("age")))
     with pytest.raises(RegistryError, match=r"its check raises: SystemExit at \S+ in \S+: 0"):
         checked(refuse(SystemExit(0)))
-    with pytest.raises(InputError, match=r"its check is no method check\(data\)"):
+    with pytest.raises(InputError, match=r"its check is not a method check\(data\)"):
         checked("yes")
 
 

@@ -63,8 +63,8 @@ def test_what_is_accepted_is_canonical(change: str) -> None:
         ([None] * 20, "column 'age' has missing values"),
         ([pd.NA] * 20, "column 'age' has missing values"),
         ([np.inf] * 20, "column 'age' has infinite values"),
-        (["old"] * 20, "column 'age' holds what is no number"),
-        (pd.Timestamp("2020-01-01"), "column 'age' holds what is no number"),
+        (["old"] * 20, "column 'age' holds values that are not numbers"),
+        (pd.Timestamp("2020-01-01"), "column 'age' holds values that are not numbers"),
     ],
 )
 def test_what_is_no_record_is_refused(values: Any, said: str) -> None:

@@ -568,7 +568,7 @@ class Wrong:
     ("change", "why"),
     [
         (lambda table: table.rename(columns={"a": "A"}), "column 'a' is missing"),
-        (lambda table: table.assign(a="x"), "column 'a' holds what is no number"),
+        (lambda table: table.assign(a="x"), "column 'a' holds values that are not numbers"),
         (lambda table: table.to_numpy(), "sample gave ndarray, not a pandas DataFrame"),
     ],
 )

@@ -88,4 +88,4 @@ def _stays(one: Path | str) -> bool:
     if isinstance(one, str):
         return not one or one in sys.stdlib_module_names or one in source._KNOWN_BY_RELEASE
     ours = any(one.is_relative_to(folder) for folder in CODE)
-    return ours or source._is_copied(one)
+    return ours or source._is_installed(one)

@@ -1,7 +1,7 @@
 """The attack on the form of a table.
 
-GroundHog uses each column's moments and bins, queries use the target's own bins. Both miss the form
-of a release (the order of rows, repeated rows, digits and bits, gaps between sorted values, values
+GroundHog uses each column's moments and bins, queries use the target's bins. Both miss the form of
+a release (the order of rows, repeated rows, digits and bits, gaps between sorted values, values
 missing together, how columns and index are written), narrow windows around the target, partial
 copies of it and of known records, relations of columns, and dependence without correlation.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
-from dpaudit_attacks.columns import ColumnStack, in_blocks, settled
+from dpaudit_attacks.columns import ColumnStack, in_blocks, round_sums
 from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS, TRIPLES
 from dpaudit_attacks.form.known import AGREEMENT, KNOWN, NEAR_KNOWN
 from dpaudit_attacks.form.mixtures import MIXTURES
@@ -25,7 +25,7 @@ from dpaudit_attacks.form.nearness import NEARNESS, WITHIN
 from dpaudit_attacks.form.numbers import BITS, DIGITS, MOMENTS, SPACING
 from dpaudit_attacks.form.relations import BETWEEN, MOST_TRIPLES, RELATIONS, SUMS
 from dpaudit_attacks.form.rows import ABSENCE, CROWDS, ORDER, REPETITION
-from dpaudit_attacks.form.view import Beside, FeatureGroup
+from dpaudit_attacks.form.view import FeatureGroup, TableView
 
 FEATURE_GROUPS: Final = (
     ORDER,
@@ -52,22 +52,22 @@ FEATURE_GROUPS: Final = (
 
 @lru_cache(maxsize=2)
 def _known(game: GameView) -> ColumnStack:
-    """The records that the attacker knows; kept, as are what features derive from them."""
+    """The records that the attacker knows; cached, with what features derive from them."""
     return ColumnStack.of(game.other_values[None], game.schema)
 
 
-def _of_rows(group: FeatureGroup, views: list[Beside]) -> FloatArray:
+def _of_rows(group: FeatureGroup, views: list[TableView]) -> FloatArray:
     """The features of a group; of a unit's rows, those that depend on them are averaged."""
     first, *others = views
     values = group.values(first)
     if not others or not group.of_target:
         return values
-    return settled(np.mean([values, *(group.values(view) for view in others)], axis=0))
+    return round_sums(np.mean([values, *(group.values(view) for view in others)], axis=0))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm(ClassifierAttack):
-    """Features of how a table is written, and of values and rows near the target or known ones.
+    """Features of how a table is written, and of values and rows near the target or known records.
 
     A numeric column has 69 features, 107 if it is continuous, any other column 6; every column two
     more for repeated and known rows, every two columns one of dependence (1,024 at most), every
@@ -108,7 +108,7 @@ class TableForm(ClassifierAttack):
 
         def features(block: FloatArray) -> FloatArray:
             stack = ColumnStack.of(block, schema)
-            views = [Beside(schema, stack, target, known) for target in targets]
+            views = [TableView(schema, stack, target, known) for target in targets]
             return np.concatenate([_of_rows(group, views) for group in FEATURE_GROUPS], axis=1)
 
         cells = values.shape[1] * max(MOST_TRIPLES, len(schema.columns) * (GROUPS + 1))

@@ -11,21 +11,21 @@ import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, IntArray
-from dpaudit_attacks.columns import FAR, settled, slot_counts
+from dpaudit_attacks.columns import FAR, round_sums, slot_counts
 from dpaudit_attacks.form.relations import MOST_TRIPLES, joined, places
-from dpaudit_attacks.form.view import Beside, FeatureGroup, labelled, numeric_names, other_names
+from dpaudit_attacks.form.view import FeatureGroup, TableView, labelled, numeric_names, other_names
 from dpaudit_attacks.screening import n_log_n
 
 GROUPS: Final = 4
-"""Groups of a column's values; missing and unnamed ones are a further group."""
+"""Groups of a column's values; missing and unnamed values are a further group."""
 LATER_GROUPS: Final = 2
-"""The same where rows are further apart than one: seven matrix products, which must be small."""
+"""Groups for rows more than one apart: seven matrix products, which must be small."""
 MOST_PAIRS: Final = 1024
 MOST_LATER: Final = MOST_PAIRS // 7
 SAME_ROW: Final = "mutual information"
 NEXT_ROW: Final = "mutual information of the first with the second one row later"
 LAGS: Final = range(2, 9)
-"""How many rows later dependence is looked for, beyond the next row."""
+"""Numbers of rows between dependent rows that are searched, beyond the next row."""
 LATER_ROW: Final = (
     f"largest mutual information of the first with the second {LAGS[0]} to {LAGS[-1]} rows later"
 )
@@ -36,9 +36,9 @@ Pairs = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 @lru_cache(maxsize=8)
 def _ordered_pairs(columns: int) -> Pairs:
-    """Pairs in both orders, a column with itself first, then neighbours; always the same."""
-    every = product(range(columns), range(columns))
-    nearest = sorted(every, key=lambda pair: abs(pair[1] - pair[0]))[:MOST_PAIRS]
+    """Pairs of columns in both orders: a column with itself first, then neighbours."""
+    pairs = product(range(columns), range(columns))
+    nearest = sorted(pairs, key=lambda pair: abs(pair[1] - pair[0]))[:MOST_PAIRS]
     return np.array(nearest, dtype=np.intp).reshape(-1, 2).T
 
 
@@ -56,13 +56,13 @@ def dependence_names(schema: Schema) -> list[FeatureName]:
     ]
 
 
-def dependence_values(view: Beside) -> FloatArray:
+def dependence_values(view: TableView) -> FloatArray:
     """Mutual information, in nats, of pairs of columns in a row, and in a row and a later one.
 
-    Numbers are in four groups between the quartiles of their own synthetic table; categories in
-    four groups of neighbours. Of many columns 1,024 pairs are taken, those of neighbours first; the
-    same of a row and the next, where each order is a pair and so is a column with itself. The first
-    146 of these pairs have the largest mutual information with a row 2 to 8 later too, of halves.
+    Numbers are grouped by the quartiles of their own synthetic table, categories into four groups
+    of neighbours. At most 1,024 pairs of columns are used, neighbours first. For a row and the next
+    row, both orders of a pair count, and a column with itself. For the first 146 of these pairs
+    there is also the largest mutual information with a row 2 to 8 later, by halves.
 
     Args:
         view: M tables.
@@ -75,8 +75,9 @@ def dependence_values(view: Beside) -> FloatArray:
     ordered = _ordered_pairs(columns)
     nearest = ordered[:, :MOST_LATER]
 
-    def later(of: Members, lag: int, pairs: Pairs) -> FloatArray:
-        return _information(of[..., : max(view.n_rows - lag, 0)], of[..., lag:], columns, pairs)
+    def later(rows: Members, lag: int, pairs: Pairs) -> FloatArray:
+        earlier = rows[..., : max(view.n_rows - lag, 0)]
+        return _information(earlier, rows[..., lag:], columns, pairs)
 
     return np.concatenate(
         [
@@ -91,35 +92,35 @@ def dependence_values(view: Beside) -> FloatArray:
 DEPENDENCE = FeatureGroup(dependence_names, dependence_values)
 
 
-def _members(view: Beside, parts: int) -> Members:
+def _members(view: TableView, parts: int) -> Members:
     """Which rows are in each group of each column [M, columns * groups, n]."""
     groups = groups_of(view, parts)
     # Hardly any table has a value in the last group.
     member = groups[:, :, None] == np.arange(groups.max(initial=0) + 1)[:, None]
-    found: Members = member.astype(np.float32).reshape(len(groups), -1, view.n_rows)
-    return found
+    members: Members = member.astype(np.float32).reshape(len(groups), -1, view.n_rows)
+    return members
 
 
 def _information(first: Members, second: Members, columns: int, pairs: Pairs) -> FloatArray:
     """Mutual information [M, pairs] of the groups of columns [M, columns * groups, n]."""
     n_tables, size, n_rows = first.shape
     shape = n_tables, columns, size // max(columns, 1), columns, size // max(columns, 1)
-    # Whole numbers, so exact.
+    # Counts are whole numbers, so the product is exact.
     counts = (first @ second.swapaxes(1, 2)).astype(np.intp).reshape(shape)
     a, b = pairs
     table = n_log_n(n_rows)
-    found = table[counts[:, a, :, b, :]].sum(axis=(-2, -1)) + table[n_rows]
-    # A row is in one group of each column, so the counts of one column follow from any other.
+    information = table[counts[:, a, :, b, :]].sum(axis=(-2, -1)) + table[n_rows]
+    # A row is in one group of each column, so the counts of a column follow from any other one.
     of_first, of_second = counts[:, :, :, 0].sum(axis=-1), counts[:, 0].sum(axis=1)
-    found -= table[of_first].sum(axis=-1).T[a] + table[of_second].sum(axis=-1).T[b]
-    return settled(np.maximum(found / max(n_rows, 1), 0.0)).T
+    information -= table[of_first].sum(axis=-1).T[a] + table[of_second].sum(axis=-1).T[b]
+    return round_sums(np.maximum(information / max(n_rows, 1), 0.0)).T
 
 
-def groups_of(view: Beside, parts: int) -> IntArray:
+def groups_of(view: TableView, parts: int) -> IntArray:
     """The group of each cell [M, d, n], numeric columns first.
 
-    Numbers are in groups between quantiles of their own table, categories with their neighbours if
-    there are more than `parts`; missing and unnamed ones are in group `parts`.
+    Numbers are grouped by quantiles of their own table, categories with their neighbours if there
+    are more than `parts`. Missing and unnamed values are in group `parts`.
     """
     ordered = np.nan_to_num(view.stack.ordered, nan=FAR)
     last = np.maximum(view.present - 1, 0)[..., None]
@@ -127,13 +128,13 @@ def groups_of(view: Beside, parts: int) -> IntArray:
     for part in range(1, parts):
         cut = np.take_along_axis(ordered, (last * part + parts // 2) // parts, axis=-1)
         numbers += view.stack.numbers >= cut
-    slots, named = view.stack.slots, view.categories
-    categories = np.where(slots >= named, parts, slots * parts // np.maximum(named, parts))
+    slots, counts = view.stack.slots, view.categories
+    categories = np.where(slots >= counts, parts, slots * parts // np.maximum(counts, parts))
     return np.concatenate([np.where(view.missing, parts, numbers), categories], axis=1)
 
 
 GROUPS_OF_THREE: Final = 3
-"""Groups of a column's values where three columns are looked at."""
+"""Groups of a column's values in triples of columns."""
 LABEL: Final = "information beyond pairs"
 
 
@@ -143,13 +144,13 @@ def triples_names(schema: Schema) -> list[FeatureName]:
     return labelled(joined(columns, 3, MOST_TRIPLES), (LABEL,))
 
 
-def triples_values(view: Beside) -> FloatArray:
+def triples_values(view: TableView) -> FloatArray:
     """Interaction information, in nats, of three columns (McGill 1954).
 
     The mutual information of two columns given the third, minus their mutual information: positive
-    if two together say more about the third than each alone, negative if what they say is the same.
-    Numbers are in three groups between the tertiles of their own synthetic table; categories in at
-    most three groups of neighbours.
+    if two columns together tell more about the third than each alone, negative if they tell the
+    same. Numbers are grouped by the tertiles of their own synthetic table, categories into at most
+    three groups of neighbours.
 
     Args:
         view: M tables.
@@ -167,15 +168,15 @@ def triples_values(view: Beside) -> FloatArray:
 
     def total(away: tuple[int, ...]) -> FloatArray:
         """Sum of k log k over the groups of the columns that are not summed away."""
-        rest: IntArray = counts.sum(axis=away)
-        found: FloatArray = table[rest].sum(axis=tuple(range(1, rest.ndim)))
-        return found
+        marginal: IntArray = counts.sum(axis=away)
+        totals: FloatArray = table[marginal].sum(axis=tuple(range(1, marginal.ndim)))
+        return totals
 
     triple = total(())
     pairs = total((1,)) + total((2,)) + total((3,))
     single = total((1, 2)) + total((1, 3)) + total((2, 3))
-    found = (triple - pairs + single - table[n_rows]) / n_rows
-    return settled(found).reshape(n_tables, -1)
+    interaction = (triple - pairs + single - table[n_rows]) / n_rows
+    return round_sums(interaction).reshape(n_tables, -1)
 
 
 TRIPLES = FeatureGroup(triples_names, triples_values)

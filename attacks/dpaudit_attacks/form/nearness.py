@@ -8,9 +8,16 @@ import numpy as np
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.columns import settled
+from dpaudit_attacks.columns import round_sums
 from dpaudit_attacks.form.rows import WHOLE
-from dpaudit_attacks.form.view import Beside, FeatureGroup, at_least, flat, labelled, numeric_names
+from dpaudit_attacks.form.view import (
+    FeatureGroup,
+    TableView,
+    at_least,
+    flat,
+    labelled,
+    numeric_names,
+)
 
 WINDOWS: Final = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1)
 """Half widths around the target's value, in widths of the range."""
@@ -53,11 +60,11 @@ def nearness_names(schema: Schema) -> list[FeatureName]:
     return labelled(numeric_names(schema), NUMBER) + labelled([WHOLE], whole)
 
 
-def nearness_values(view: Beside) -> FloatArray:
-    """Counts of numbers and rows near the target, down to equality on some of the columns.
+def nearness_values(view: TableView) -> FloatArray:
+    """Counts of numbers and rows near the target, and of rows equal to it on some columns.
 
-    The distance of rows is that of Gower 1971: the mean over columns of the difference in widths of
-    the range, at most 1, or of whether they differ.
+    The distance of rows is that of Gower 1971, a mean over columns: for numbers the difference in
+    widths of the range, at most 1; for categories whether they differ.
 
     Args:
         view: M tables.
@@ -75,8 +82,8 @@ def nearness_values(view: Beside) -> FloatArray:
         matches.argmax(axis=-1) / view.n_rows,
     ]
     parts = [
-        _numbers(view),
-        _distances(view),
+        _near_numbers(view),
+        _row_distances(view),
         np.column_stack(shared),
         at_least(matches, len(view.schema.columns)),
         at_least(near.sum(axis=1) + view.alike.sum(axis=1), len(view.schema.columns)),
@@ -87,7 +94,8 @@ def nearness_values(view: Beside) -> FloatArray:
 NEARNESS = FeatureGroup(nearness_names, nearness_values, of_target=True)
 
 
-def _numbers(view: Beside) -> FloatArray:
+def _near_numbers(view: TableView) -> FloatArray:
+    """The features `NUMBER` of each numeric column."""
     nearest = np.partition(view.away, min(1, view.n_rows - 1), axis=-1)[..., :2]
     nearest = np.minimum(nearest, 1.0)
     return flat(
@@ -100,19 +108,20 @@ def _numbers(view: Beside) -> FloatArray:
     )
 
 
-def _distances(view: Beside) -> FloatArray:
-    apart = np.where(view.both_missing, 0.0, np.minimum(view.away, 1.0)).sum(axis=1)
-    apart += (~view.alike).sum(axis=1)
-    apart /= len(view.schema.columns)
-    ordered = np.sort(apart, axis=-1)
+def _row_distances(view: TableView) -> FloatArray:
+    """The features `DISTANCE`."""
+    distance = np.where(view.both_missing, 0.0, np.minimum(view.away, 1.0)).sum(axis=1)
+    distance += (~view.alike).sum(axis=1)
+    distance /= len(view.schema.columns)
+    ordered = np.sort(distance, axis=-1)
     return np.column_stack(
         [
             *(ordered[:, min(k, view.n_rows - 1)] for k in range(3)),
-            settled(ordered.mean(axis=-1)),
-            *((apart <= radius).sum(axis=-1) for radius in RADII),
-            apart.argmin(axis=-1) / view.n_rows,
-            apart[:, 0],
-            apart[:, -1],
+            round_sums(ordered.mean(axis=-1)),
+            *((distance <= radius).sum(axis=-1) for radius in RADII),
+            distance.argmin(axis=-1) / view.n_rows,
+            distance[:, 0],
+            distance[:, -1],
         ]
     )
 
@@ -125,18 +134,18 @@ def within_names(schema: Schema) -> list[FeatureName]:
     ]
 
 
-def within_values(view: Beside) -> FloatArray:
+def within_values(view: TableView) -> FloatArray:
     """The smallest distance within which a row equals the target in 1, 2, ... numbers.
 
     Args:
         view: M tables.
 
     Returns:
-        Features [M, f], in widths of the range, at most 1; two missing numbers are equal.
+        Features [M, f] in widths of the range, at most 1; two missing numbers count as equal.
     """
     away = np.where(view.both_missing, 0.0, np.minimum(view.away, 1.0))
-    found: FloatArray = np.sort(away.swapaxes(1, 2), axis=-1).min(axis=1)
-    return found
+    smallest: FloatArray = np.sort(away.swapaxes(1, 2), axis=-1).min(axis=1)
+    return smallest
 
 
 WITHIN = FeatureGroup(within_names, within_values, of_target=True)

@@ -1,4 +1,4 @@
-"""Relations of columns: exact ones, of three columns, and extremes within categories."""
+"""Relations of columns: exact ones, relations of three columns, and extremes within categories."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray
 from dpaudit_attacks.columns import category_names
 from dpaudit_attacks.form.numbers import decimals, whole
 from dpaudit_attacks.form.view import (
-    Beside,
     FeatureGroup,
+    TableView,
     continuous_names,
     flat,
     labelled,
@@ -34,25 +34,25 @@ WITHIN: Final = ("smallest", "largest")
 
 
 def _nearby(columns: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
-    """Combinations of columns, neighbours first; always the same."""
-    every = (
+    """Combinations of columns, neighbours first."""
+    combined = (
         (first, *between, first + span)
         for span in range(size - 1, columns)
         for first in range(columns - span)
         for between in combinations(range(first + 1, first + span), size - 2)
     )
-    return tuple(islice(every, most))
+    return tuple(islice(combined, most))
 
 
 @lru_cache(maxsize=64)
 def places(columns: int, size: int, most: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
-    """The columns of each combination [size, combinations], neighbours first; not to be changed."""
+    """The columns of each combination [size, combinations], neighbours first; do not change it."""
     return np.array(_nearby(columns, size, most), dtype=np.intp).reshape(-1, size).T
 
 
 def joined(names: list[str], size: int, most: int) -> list[str]:
-    """Names of the same combinations."""
-    return [" & ".join(names[at] for at in chosen) for chosen in _nearby(len(names), size, most)]
+    """Names of the combinations of `places`."""
+    return [" & ".join(names[i] for i in chosen) for chosen in _nearby(len(names), size, most)]
 
 
 def relations_names(schema: Schema) -> list[FeatureName]:
@@ -72,7 +72,7 @@ def relations_names(schema: Schema) -> list[FeatureName]:
 
 
 def _extremes(schema: Schema) -> list[tuple[int, str]]:
-    """Numeric column and category of each pair of extremes."""
+    """The numeric column, by position, and the category of each pair of extremes."""
     parts = [
         f"{column.name}={name}"
         for column in schema.columns
@@ -83,20 +83,21 @@ def _extremes(schema: Schema) -> list[tuple[int, str]]:
     return [(number, part) for part in parts for number in range(numbers)][:MOST_EXTREMES]
 
 
-def relations_values(view: Beside) -> FloatArray:
+def relations_values(view: TableView) -> FloatArray:
     """Rows where columns are related exactly, and how three columns go together.
 
-    The side of a number is whether it is above its column's median, of a category whether it is in
-    the second half of the categories; the product of three sides is their parity.
+    The side of a number is whether it is above its column's median, the side of a category whether
+    it is in the second half of the categories; the product of three sides is their parity.
 
     Args:
         view: M tables.
 
     Returns:
-        Features [M, f]: rows where two numbers are equal, and where the first is smaller; where one
-        of three is the sum of the others; the sum over rows of the product of three sides; how far
-        the smallest and the largest number of the rows with a category are from those of all rows,
-        in widths, 0 if there is none. The numbers themselves would only repeat the column's.
+        Features [M, f]: rows where two numbers are equal, and where the first is smaller; rows
+        where one of three numbers is the sum of the others; the sum over rows of the product of
+        three sides; the distances, in widths, of the smallest and the largest number among rows
+        with a category from those of all rows, 0 if there are none. The numbers themselves would
+        only repeat those of the column.
     """
     numbers = view.stack.numbers
     columns = numbers.shape[1]
@@ -104,11 +105,11 @@ def relations_values(view: Beside) -> FloatArray:
     first, second = numbers[:, a], numbers[:, b]
     equal, smaller = (first == second).sum(axis=-1), (first < second).sum(axis=-1)
     triples = places(columns, 3, MOST_SUMS)
-    x, y, z = (numbers[:, at] for at in triples)
-    wide = CLOSE * view.widths[triples].max(axis=0)
-    sums = np.abs(x + y - z) <= wide
-    sums |= np.abs(x + z - y) <= wide
-    sums |= np.abs(y + z - x) <= wide
+    x, y, z = (numbers[:, chosen] for chosen in triples)
+    tolerance = CLOSE * view.widths[triples].max(axis=0)
+    sums = np.abs(x + y - z) <= tolerance
+    sums |= np.abs(x + z - y) <= tolerance
+    sums |= np.abs(y + z - x) <= tolerance
     sides = _sides(view)
     i, j, k = places(sides.shape[1], 3, MOST_TRIPLES)
     parity = (sides[:, i] * sides[:, j] * sides[:, k]).sum(axis=-1, dtype=np.int64)
@@ -120,7 +121,7 @@ def relations_values(view: Beside) -> FloatArray:
 RELATIONS = FeatureGroup(relations_names, relations_values)
 
 
-def _sides(view: Beside) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
+def _sides(view: TableView) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
     """1 and -1 for the side of each cell [M, d, n]; 0 for a missing number."""
     last = np.maximum(view.present - 1, 0)[..., None]
     median = np.take_along_axis(view.stack.ordered, last // 2, axis=-1)
@@ -130,31 +131,33 @@ def _sides(view: Beside) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
     return np.concatenate([of_numbers, of_others], axis=1).astype(np.int8)
 
 
-def _within_categories(view: Beside) -> FloatArray:
+def _within_categories(view: TableView) -> FloatArray:
+    """Distances of extremes within categories from those of all rows."""
     others = [column for column in view.schema.columns if not column.kind.numeric]
     numeric = view.stack.numbers.shape[1]
-    found: list[FloatArray] = []
+    distances: list[FloatArray] = []
     extremes = [
         (empty, extreme, extreme(np.where(view.missing, empty, view.scaled), axis=-1))
         for empty, extreme in ((np.inf, np.min), (-np.inf, np.max))
     ]
     for place, column in enumerate(others):
         for code in range(len(column.categories)):
-            if len(found) * numeric >= 2 * MOST_EXTREMES:
+            if len(distances) * numeric >= 2 * MOST_EXTREMES:
                 break
             inside = (view.stack.slots[:, place] == code)[:, None] & ~view.missing
             for empty, extreme, of_all in extremes:
-                of = extreme(np.where(inside, view.scaled, empty), axis=-1)
-                apart = np.subtract(of, of_all, out=np.zeros_like(of), where=np.isfinite(of))
-                found.append(np.abs(apart))
-    if not found or not numeric:
+                within = extreme(np.where(inside, view.scaled, empty), axis=-1)
+                difference = np.zeros_like(within)
+                np.subtract(within, of_all, out=difference, where=np.isfinite(within))
+                distances.append(np.abs(difference))
+    if not distances or not numeric:
         return np.empty((view.n_tables, 0))
-    both = np.stack(found, axis=-1).reshape(view.n_tables, numeric, -1, 2)
+    both = np.stack(distances, axis=-1).reshape(view.n_tables, numeric, -1, 2)
     return both.swapaxes(1, 2).reshape(view.n_tables, -1)[:, : 2 * MOST_EXTREMES]
 
 
-# Rows that share their noise, or are scaled to a total, have sums and differences of columns that
-# are whole where the numbers themselves are not.
+# In rows whose columns share their noise, or are scaled to a total, sums and differences of columns
+# are whole although the numbers themselves are not.
 WHOLE_PAIR: Final = ("rows where only the sum is whole", "rows where only the difference is whole")
 
 
@@ -165,16 +168,16 @@ def sums_names(schema: Schema) -> list[FeatureName]:
     return labelled(pairs, WHOLE_PAIR) + labelled(triples, WHOLE_PAIR[:1])
 
 
-def sums_values(view: Beside) -> FloatArray:
-    """Counts of rows where continuous columns add to a whole number and none of them is whole.
+def sums_values(view: TableView) -> FloatArray:
+    """Counts of rows where continuous columns add to a whole number, and none of them is whole.
 
     Args:
         view: M tables.
 
     Returns:
         Features [M, f]: for every two columns rows where the sum is whole, and the difference; for
-        every three those where the sum is. With a whole number a sum would be whole just where the
-        other one is, so integers are left out.
+        every three columns rows where the sum is whole. Integers are left out: a sum with a whole
+        number is whole exactly where the other number is.
     """
     numbers = view.continuous
     broken = ~whole(numbers)
@@ -183,9 +186,9 @@ def sums_values(view: Beside) -> FloatArray:
     x, y = numbers[:, a], numbers[:, b]
     pairs = [(whole(value) & both).sum(axis=-1) for value in (x + y, x - y)]
     i, j, k = places(numbers.shape[1], 3, MOST_SUMS)
-    every = whole(numbers[:, i] + numbers[:, j] + numbers[:, k])
-    every &= broken[:, i] & broken[:, j] & broken[:, k]
-    return np.concatenate([flat(pairs), every.sum(axis=-1)], axis=1)
+    triples = whole(numbers[:, i] + numbers[:, j] + numbers[:, k])
+    triples &= broken[:, i] & broken[:, j] & broken[:, k]
+    return np.concatenate([flat(pairs), triples.sum(axis=-1)], axis=1)
 
 
 SUMS = FeatureGroup(sums_names, sums_values)
@@ -198,23 +201,23 @@ MEANS: Final = (
 )
 
 
-def between_values(view: Beside) -> FloatArray:
-    """Counts of numbers that are the mean of two different ones, in the rows before and after.
+def between_values(view: TableView) -> FloatArray:
+    """Counts of numbers that are the mean of two different numbers, in the rows before and after.
 
     Args:
         view: M tables.
 
     Returns:
-        Features [M, f]: for each numeric column the exact means, and those that are at most half a
-        unit of the last decimal of the target's value away.
+        Features [M, f]: for each numeric column the exact means, and those up to half a unit of the
+        last decimal of the target's value away.
     """
     numbers = view.stack.numbers
     n = view.n_rows
     before, middle, after = numbers[..., : max(n - 2, 0)], numbers[..., 1 : n - 1], numbers[..., 2:]
     exact = CLOSE * view.widths
-    apart = np.where(before == after, np.inf, np.abs(middle - (before + after) / 2))
+    distance = np.where(before == after, np.inf, np.abs(middle - (before + after) / 2))
     unit = 0.1 ** decimals(view.target.numbers[0])
-    return flat([(apart <= reach).sum(axis=-1) for reach in (exact, unit / 2 + exact)])
+    return flat([(distance <= reach).sum(axis=-1) for reach in (exact, unit / 2 + exact)])
 
 
 BETWEEN = FeatureGroup(

@@ -1,4 +1,4 @@
-"""Rows of a table: their order, repeated ones, and which values are missing together.
+"""Rows of a table: their order, repeated rows, values that are missing together, groups of rows.
 
 In an honest release of exchangeable records the order carries no information.
 """
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray
-from dpaudit_attacks.columns import settled
+from dpaudit_attacks.columns import round_sums
 from dpaudit_attacks.form.view import (
-    Beside,
     FeatureGroup,
+    TableView,
     flat,
     labelled,
     numeric_names,
@@ -50,7 +50,7 @@ def order_names(schema: Schema) -> list[FeatureName]:
     return labelled(numeric_names(schema), NUMERIC) + labelled(other_names(schema), OTHER)
 
 
-def order_values(view: Beside) -> FloatArray:
+def order_values(view: TableView) -> FloatArray:
     """Facts about neighbouring rows, the first and the last row, and early and late rows.
 
     A missing number counts as its column's lower bound; steps are in widths of the range. Drift is
@@ -62,39 +62,42 @@ def order_values(view: Beside) -> FloatArray:
     Returns:
         Features [M, f].
     """
-    return np.concatenate([_numeric(view), _other(view)], axis=1)
+    return np.concatenate([_order_of_numbers(view), _order_of_categories(view)], axis=1)
 
 
 ORDER = FeatureGroup(order_names, order_values, of_target=True)
 
 
-def _numeric(view: Beside) -> FloatArray:
+def _order_of_numbers(view: TableView) -> FloatArray:
+    """The features `NUMERIC` of each numeric column."""
     numbers = np.where(view.missing, 0.0, view.scaled)
     steps = np.diff(numbers, axis=-1)
     nearest = view.away.argmin(axis=-1) / view.n_rows
-    apart = numbers - settled(numbers.mean(axis=-1, keepdims=True))
+    deviations = numbers - round_sums(numbers.mean(axis=-1, keepdims=True))
     return flat(
         [
             (steps > 0).sum(axis=-1),
             (steps == 0).sum(axis=-1),
-            settled(np.abs(steps).sum(axis=-1) / view.n_rows),
-            settled(numbers @ _positions(view.n_rows)),
-            settled(numbers @ _turns(view.n_rows)),
+            round_sums(np.abs(steps).sum(axis=-1) / view.n_rows),
+            round_sums(numbers @ _positions(view.n_rows)),
+            round_sums(numbers @ _turns(view.n_rows)),
             numbers[..., 0],
             numbers[..., -1],
             nearest,
-            *(_products(apart, lag) for lag in LAGS),
+            *(_products(deviations, lag) for lag in LAGS),
         ]
     )
 
 
-def _products(apart: FloatArray, lag: int) -> FloatArray:
-    """Mean products of deviations from the mean of rows that many apart [M, columns]."""
-    products = (apart[..., lag:] * apart[..., : max(0, apart.shape[-1] - lag)]).sum(axis=-1)
-    return settled(products / apart.shape[-1])
+def _products(deviations: FloatArray, lag: int) -> FloatArray:
+    """Mean products [M, columns] of deviations from the mean, of rows `lag` apart."""
+    n_rows = deviations.shape[-1]
+    products = (deviations[..., lag:] * deviations[..., : max(0, n_rows - lag)]).sum(axis=-1)
+    return round_sums(products / n_rows)
 
 
-def _other(view: Beside) -> FloatArray:
+def _order_of_categories(view: TableView) -> FloatArray:
+    """The features `OTHER` of each other column."""
     slots, alike = view.stack.slots, view.alike.astype(np.float64)
     return flat(
         [
@@ -102,8 +105,8 @@ def _other(view: Beside) -> FloatArray:
             (slots[..., 2:] == slots[..., :-2]).sum(axis=-1),
             slots[..., 0],
             slots[..., -1],
-            settled(alike @ _positions(view.n_rows)),
-            settled(alike @ _turns(view.n_rows)),
+            round_sums(alike @ _positions(view.n_rows)),
+            round_sums(alike @ _turns(view.n_rows)),
         ]
     )
 
@@ -114,13 +117,13 @@ def _positions(n_rows: int) -> FloatArray:
 
 
 def _turns(n_rows: int) -> FloatArray:
-    """1 and -1 in turn [n], divided by n."""
-    found: FloatArray = (1.0 - 2.0 * (np.arange(n_rows) % 2)) / n_rows
-    return found
+    """Alternating 1 and -1 [n], divided by n."""
+    signs: FloatArray = (1.0 - 2.0 * (np.arange(n_rows) % 2)) / n_rows
+    return signs
 
 
 WHOLE: Final = "whole rows"
-"""The column name in features of all columns together."""
+"""Stands for a column in features of all columns together."""
 REPEATS = ("repeated rows", "rows equal to the row before", "most copies of a row")
 
 
@@ -130,8 +133,8 @@ def repetition_names(schema: Schema) -> list[FeatureName]:
     return labelled([WHOLE], REPEATS) + labelled(columns, ("rows repeated but for this column",))
 
 
-def repetition_values(view: Beside) -> FloatArray:
-    """Counts of rows that repeat others.
+def repetition_values(view: TableView) -> FloatArray:
+    """Counts of rows that repeat other rows.
 
     Rows are compared by the sums of the codes of their cells (`cell_codes`).
 
@@ -139,9 +142,9 @@ def repetition_values(view: Beside) -> FloatArray:
         view: M tables.
 
     Returns:
-        Features [M, f]: rows that repeat an earlier one, rows equal to the row before, and the
-        frequency of the most frequent row; then, for each column, the rows that repeat an earlier
-        one in all other columns.
+        Features [M, f]: rows that repeat an earlier row, rows equal to the row before, and copies
+        of the most frequent row; then, for each column, rows that repeat an earlier row in all
+        other columns.
     """
     rows = view.stack.codes.sum(axis=1)  # modulo 2^64
     ordered = view.stack.row_codes
@@ -160,21 +163,21 @@ def longest_run(breaks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Length of the longest run of equal neighbours.
 
     Args:
-        breaks: Where a value differs from the one before [..., n - 1].
+        breaks: Where a value differs from the previous one [..., n - 1].
 
     Returns:
         Lengths [...], at least 1.
     """
     place = np.arange(1, breaks.shape[-1] + 1)
     start = np.maximum.accumulate(np.where(breaks, place, 0), axis=-1)
-    found: npt.NDArray[np.int64] = 1 + (place - start).max(axis=-1, initial=0)
-    return found
+    longest: npt.NDArray[np.int64] = 1 + (place - start).max(axis=-1, initial=0)
+    return longest
 
 
 def _repeats(ordered: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """How many sorted codes [..., n] equal the one before."""
-    found: npt.NDArray[np.int64] = (ordered[..., 1:] == ordered[..., :-1]).sum(axis=-1)
-    return found
+    """The number of sorted codes [..., n] that equal the previous one."""
+    repeats: npt.NDArray[np.int64] = (ordered[..., 1:] == ordered[..., :-1]).sum(axis=-1)
+    return repeats
 
 
 MOST_PAIRS: Final = 256
@@ -196,10 +199,10 @@ def absence_names(schema: Schema) -> list[FeatureName]:
     )
 
 
-def absence_values(view: Beside) -> FloatArray:
+def absence_values(view: TableView) -> FloatArray:
     """Counts of missing values in rows, in neighbouring rows and in pairs of columns.
 
-    Of many columns the first 256 pairs are counted.
+    At most the first 256 pairs of columns are counted.
 
     Args:
         view: M tables.
@@ -209,17 +212,17 @@ def absence_values(view: Beside) -> FloatArray:
     """
     numbers = [c.missing for c in view.schema.columns if c.kind.numeric]
     others = [c.missing for c in view.schema.columns if not c.kind.numeric]
-    slots, absent = view.stack.slots[:, others], view.categories[others] + 1
-    gone = np.concatenate([view.missing[:, numbers], slots == absent], axis=1)
-    if not gone.shape[1]:
+    slots, missing_slot = view.stack.slots[:, others], view.categories[others] + 1
+    missing = np.concatenate([view.missing[:, numbers], slots == missing_slot], axis=1)
+    if not missing.shape[1]:
         return np.empty((view.n_tables, 0))
-    count = gone.sum(axis=1)
-    weights = gone.astype(np.float64)
+    count = missing.sum(axis=1)
+    weights = missing.astype(np.float64)
     together = weights @ weights.swapaxes(1, 2)
-    first, second = np.triu_indices(gone.shape[1], k=1)
+    first, second = np.triu_indices(missing.shape[1], k=1)
     columns = [
-        settled(weights @ _positions(view.n_rows)),
-        (gone[..., 1:] & gone[..., :-1]).sum(axis=-1),
+        round_sums(weights @ _positions(view.n_rows)),
+        (missing[..., 1:] & missing[..., :-1]).sum(axis=-1),
     ]
     rows = [count.sum(axis=-1), *((count == k).sum(axis=-1) for k in range(4))]
     pairs = together[:, first[:MOST_PAIRS], second[:MOST_PAIRS]]
@@ -229,8 +232,8 @@ def absence_values(view: Beside) -> FloatArray:
 ABSENCE = FeatureGroup(absence_names, absence_values)
 
 
-# Who makes a release k-anonymous, or fills the groups of a table, changes the sizes of groups of
-# rows that are equal in all categories, or in all but one column's.
+# Making a release k-anonymous, or filling up groups of a table, changes the sizes of groups of rows
+# that are equal in all categories, or in all but one column's.
 CROWD: Final = (
     "rows alone in all categories",
     "groups equal in all categories",
@@ -246,15 +249,15 @@ def crowds_names(schema: Schema) -> list[FeatureName]:
     return whole + (labelled(others, WITHOUT) if len(others) > 1 else [])
 
 
-def crowds_values(view: Beside) -> FloatArray:
-    """Sizes of the groups of rows that are equal in categories; a missing one is a category.
+def crowds_values(view: TableView) -> FloatArray:
+    """Sizes of the groups of rows with equal categories, where missing is a category too.
 
     Args:
         view: M tables.
 
     Returns:
-        Features [M, f]: rows that are alone in all categorical columns, groups, and rows of the
-        largest group; the same without each column, if there are two or more.
+        Features [M, f]: rows that are alone with their categories, groups, and rows of the largest
+        group; then the same without each column, if there are two or more.
     """
     codes = view.stack.codes[:, view.stack.numbers.shape[1] :]
     others = codes.shape[1]

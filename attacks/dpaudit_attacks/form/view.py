@@ -1,4 +1,4 @@
-"""Synthetic tables and the target, as input of the parts of the attack."""
+"""Synthetic tables, the target and the known records: the input of all groups of features."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dpaudit_attacks.columns import ColumnStack, ranges
 
 
 @dataclass(frozen=True)
-class Beside:
-    """M synthetic tables of n rows and the target.
+class TableView:
+    """M synthetic tables of n rows, with the target and the known records.
 
     Attributes:
         schema: Their schema.
@@ -33,12 +33,12 @@ class Beside:
 
     @property
     def n_tables(self) -> int:
-        """How many tables there are."""
+        """Number of tables."""
         return len(self.stack.numbers)
 
     @property
     def n_rows(self) -> int:
-        """Rows of each."""
+        """Number of rows of each table."""
         return int(self.stack.numbers.shape[-1])
 
     @cached_property
@@ -49,8 +49,8 @@ class Beside:
     @cached_property
     def present(self) -> IntArray:
         """Number of non-missing numbers of each column [M, numeric columns]."""
-        found: IntArray = self.n_rows - self.missing.sum(axis=-1)
-        return found
+        present: IntArray = self.n_rows - self.missing.sum(axis=-1)
+        return present
 
     @cached_property
     def lower(self) -> FloatArray:
@@ -77,39 +77,39 @@ class Beside:
 
     @cached_property
     def scaled(self) -> FloatArray:
-        """Numbers in widths of their range [M, numeric columns, n]; NaN where missing."""
-        found: FloatArray = self.stack.numbers / self.widths
-        return found
+        """Numbers in widths of their range [M, numeric columns, n]; NaN if missing."""
+        scaled: FloatArray = self.stack.numbers / self.widths
+        return scaled
 
     @cached_property
     def away(self) -> FloatArray:
-        """Distance of each number from the target's, in widths; infinite if one is missing."""
+        """Distance of each number from the target's in widths; infinite if either is missing."""
         apart = np.abs(self.stack.numbers - self.target.numbers) / self.widths
         return np.where(np.isnan(apart), np.inf, apart)
 
     @cached_property
     def alike(self) -> BoolArray:
         """Where a value of a non-numeric column equals the target's [M, other columns, n]."""
-        found: BoolArray = self.stack.slots == self.target.slots
-        return found
+        alike: BoolArray = self.stack.slots == self.target.slots
+        return alike
 
     @cached_property
     def both_missing(self) -> BoolArray:
-        """Where a number is missing, of the table and of the target [M, numeric columns, n]."""
+        """Where both a number and the target's are missing [M, numeric columns, n]."""
         return self.missing & np.isnan(self.target.numbers)
 
 
 class FeatureGroup(NamedTuple):
-    """One group of features.
+    """A group of features.
 
     Attributes:
-        names: Their names, which follow from the schema.
-        values: Features [M, f] of some tables.
-        of_target: Whether features depend on the target.
+        names: Gives their names, which follow from the schema.
+        values: Computes the features [M, f] of some tables.
+        of_target: Whether the features depend on the target.
     """
 
     names: Callable[[Schema], list[FeatureName]]
-    values: Callable[[Beside], FloatArray]
+    values: Callable[[TableView], FloatArray]
     of_target: bool = False
 
 
@@ -124,22 +124,22 @@ def continuous_names(schema: Schema) -> list[str]:
 
 
 def other_names(schema: Schema) -> list[str]:
-    """Names of the other columns."""
+    """Names of the columns that are not numeric."""
     return [column.name for column in schema.columns if not column.kind.numeric]
 
 
 def labelled(columns: Sequence[str], labels: Sequence[str]) -> list[FeatureName]:
-    """The same features of each of some columns, column by column."""
+    """Names of the same features for several columns, column by column."""
     return [FeatureName(column, label) for column in columns for label in labels]
 
 
 def flat(features: Sequence[FloatArray | IntArray]) -> FloatArray:
-    """Features of columns [M, c] each, as [M, c * features], column by column."""
+    """Joins features of c columns, each [M, c], into [M, c * features], column by column."""
     stacked = np.stack(features, axis=-1, dtype=np.float64)
     return stacked.reshape(len(stacked), -1)
 
 
 def at_least(matches: IntArray, columns: int) -> FloatArray:
-    """How many rows match in at least 1, ..., d columns [M, d], of the matches [M, n]."""
-    at: BoolArray = matches[..., None] >= np.arange(1, columns + 1)
-    return np.asarray(at.sum(axis=1), dtype=np.float64)
+    """Numbers of rows with at least 1, ..., d matching columns [M, d], from matches [M, n]."""
+    enough: BoolArray = matches[..., None] >= np.arange(1, columns + 1)
+    return np.asarray(enough.sum(axis=1), dtype=np.float64)
