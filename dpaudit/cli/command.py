@@ -407,6 +407,8 @@ class LazyGroup(SuggestingGroup):
 UsageError: Any = typer.BadParameter.__base__
 """The base class of typer's usage errors; not among its public names."""
 
+TABLE_ENDINGS: Final = (".csv", ".csv.gz", ".parquet", ".pq", ".xlsx", ".tsv")
+"""How names of tables end: they stand after --data."""
 _EXTRA: Final = re.compile(r"^Got unexpected extra argument.*? \((.*)\)$")
 _WANTED: Final = {
     "float_parsing": "a number",
@@ -440,6 +442,8 @@ def _usage_line(error: Any) -> str:
         what = error.message.removeprefix("Option ").replace("'", "").rstrip(".")
     else:
         what = _EXTRA.sub(r"too many arguments: \1", error.message)
+        if what.endswith(TABLE_ENDINGS) and context is not None and "data" in _names(context):
+            what += " (a table is given by --data)"
     return f"error: {what}{_read_on(error)}"
 
 

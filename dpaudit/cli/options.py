@@ -19,7 +19,7 @@ import typer
 from dpaudit.auditing.games import Keyword, audit_settings, keywords, keywords_in
 from dpaudit.auditing.run_options import Machine, Outputs
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.cli.command import SET, option
+from dpaudit.cli.command import SET, TABLE_ENDINGS, option
 from dpaudit.cli.console import spelled
 from dpaudit.errors import InputError
 from dpaudit.model.choices import FailOn
@@ -87,12 +87,20 @@ def _registered_generators(incomplete: str) -> list[str]:
     return [name for name in names(GENERATORS) if name.startswith(incomplete)]
 
 
+def _refuse_table(generator: str | None) -> str | None:
+    if generator is not None and generator.endswith(TABLE_ENDINGS):
+        said = f"{generator} is a table: name a generator, then --data {generator}"
+        raise typer.BadParameter(said)
+    return generator
+
+
 _GENERATOR = typer.Argument(
     metavar="GENERATOR",
     help="Class with fit(data, *, seed) and sample(n, *, seed), as file.py:Gan or module:Gan; "
     "registered name or LIBRARY:METHOD (see `dpaudit list`); or worker:COMMAND.",
     show_default=False,
     autocompletion=_registered_generators,
+    callback=_refuse_table,
 )
 GeneratorName = Annotated[str, _GENERATOR]
 GeneratorToPlan = Annotated[str | None, _GENERATOR]
