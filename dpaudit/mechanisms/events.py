@@ -7,6 +7,7 @@ among leaves and thresholds. These outputs are not counted again, so any choice 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -120,7 +122,9 @@ def learn_event(
     tree = DecisionTreeClassifier(max_leaf_nodes=40, min_samples_leaf=least, random_state=0)
     tree.fit(fitted, labels)
     line = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
-    line.fit(np.clip(fitted, -_FAR, _FAR), labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # any weights make a valid event
+        line.fit(fitted, labels)
     found: list[tuple[float, Event]] = []
     for words, model, leaves, threshold, is_first, counts in (
         *_leaf_events(tree, names, chosen),

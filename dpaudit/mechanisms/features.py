@@ -57,7 +57,8 @@ def _leaves(output: Any, name: str) -> Iterator[tuple[str, Any]]:
         for number, value in enumerate(output):
             yield from _leaves(value, f"{name}[{number}]" if name else f"output {number + 1}")
     else:
-        yield name or "the output", output
+        is_plain = output is None or isinstance(output, str | int | float | np.number | np.bool_)
+        yield name or "the output", output if is_plain else repr(output)
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,13 @@ BROKEN = {
     "prefix sums": (prefix_sums, ([1.0] * 5, [2.0] * 5), {}, 2.5),
     "sparse vector": (sparse_vector(query_noise=False), (), {"length": 3, "draws": 6000}, math.inf),
     "fails": (lambda x, seed: 1 / (x + seed % 2), (0, 1), {}, math.inf),
+    "set": (lambda x, seed: {seed % 3 + 4 * x}, (0, 1), {}, math.inf),
+    "infinity": (
+        lambda x, rng, n: np.full(n, np.inf) if x else rng.random(n),
+        (0, 1),
+        {},
+        math.inf,
+    ),
     "key": (lambda x, seed: {"n": 0, **({"more": 1} if x else {})}, (0, 1), {}, math.inf),
 }
 
