@@ -30,7 +30,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from dpaudit.errors import DpauditError, MissingExtraError, RegistryError
+from dpaudit.errors import DpauditError, MissingExtraError, RegistryError, SettingsError
 from dpaudit.files import parse_json
 from dpaudit.formatting import did_you_mean, error_text, listed
 from dpaudit.plugins.foreign import refusing
@@ -221,7 +221,10 @@ def build(name: str, group: str, *, given: Mapping[str, Any], offered: Mapping[s
     if needed:
         raise RegistryError(f"{name} needs the parameter {needed[0]!r}: give -p {needed[0]}=VALUE")
     with refusing(f"{name} cannot be built"):
-        return value(**arguments)
+        try:
+            return value(**arguments)
+        except SettingsError as error:  # of its own parameters: no backquotes, so no option's name
+            raise RegistryError(f"{name}: {str(error).replace('`', '')}") from None
 
 
 def _refuse_text_for_number(name: str, parameter: inspect.Parameter, given: object) -> None:

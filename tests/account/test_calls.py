@@ -89,7 +89,7 @@ def test_shuffled_batches_are_named() -> None:
         ),
         (
             [{"law": "randomised response", "probability": 0.3, "categories": 3}],
-            "f: call 1: `probability` must be a number in (0.5, 1), got 0.3: of the true",
+            "f: call 1: `probability` must be a number in (0.333333, 1), got 0.3: of the true",
         ),
     ],
 )

@@ -181,7 +181,10 @@ def test_of_whatever_is_raised_the_type_is_the_reason(error: BaseException, reas
             pd.DataFrame({"x": [1.0], "Jane Doe": ["a"]}),
             "wrong columns: column 'c' is missing; 1 unknown",
         ),
-        (pd.DataFrame({"x": ["Jane Doe"] * 4, "c": ["a"] * 4}), "column 'x' holds what is no"),
+        (
+            pd.DataFrame({"x": ["Jane Doe"] * 4, "c": ["a"] * 4}),
+            "column 'x' holds values that are not",
+        ),
     ],
 )
 def test_a_reason_shows_no_value_of_the_table(table: pd.DataFrame, reason: str) -> None:

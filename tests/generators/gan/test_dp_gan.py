@@ -304,9 +304,9 @@ def test_tables_fit_the_schema_and_follow_their_seed() -> None:
     ("change", "message"),
     [
         ({"rounds": 0}, "rounds is 0"),
-        ({"rate": 0.0}, "`rate` is 0"),
-        ({"rate": 1.5}, "`rate` is 1.5"),
-        ({"epsilon": 0.0}, "`epsilon` is 0"),
+        ({"rate": 0.0}, "`rate` must be a number in"),
+        ({"rate": 1.5}, "`rate` .* got 1.5"),
+        ({"epsilon": 0.0}, "`epsilon` must be a number above 0"),
         ({"delta": 0.0}, "delta"),
         ({"clip": 0.0}, "clip is 0"),
         ({"penalty": -1.0}, "penalty is -1"),

@@ -301,10 +301,10 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon`? is 0"),
-        ({"epsilon": float("inf")}, "epsilon`? is inf"),
-        ({"delta": 0.0}, "delta`? is 0"),
-        ({"teachers": 0}, "number of teachers is 0"),
+        ({"epsilon": 0.0}, "epsilon` must be a number above 0"),
+        ({"epsilon": float("inf")}, "epsilon` .* got inf"),
+        ({"delta": 0.0}, "delta` must be a number in"),
+        ({"teachers": 0}, "`teachers` must be a whole number of at least 1"),
         ({"bounds": "public"}, "bounds is 'public': use schema, private, data"),
         ({"release_share": 1.0}, "release_share is 1.0"),
         ({"label_proportions": "private"}, "needs a schema that names a label column"),

@@ -40,7 +40,7 @@ def table() -> pd.DataFrame:
     ("data", "columns", "settings", "told"),
     [
         (table(), COLUMNS, ["teachers=100"], "80 rows for 100 teachers"),
-        (table(), COLUMNS, ["delta=0"], "is 0: choose it in (0, 1)"),
+        (table(), COLUMNS, ["delta=0"], "pate-gan: delta must be a number in (0, 1), got 0"),
         (table().assign(z=1), COLUMNS, [], "column 'z' is not in the schema"),
         (table(), [{"name": "x", "kind": "continuous"}, *COLUMNS[1:]], [], "needs `lower` and"),
         (table().assign(label="y"), COLUMNS, [], "label column 'label' holds one class only"),

@@ -250,7 +250,7 @@ def test_a_release_without_meaning_is_refused(change: dict[str, float]) -> None:
 def test_senseless_arguments_are_refused() -> None:
     table = VoteTable.noisy_max(10, 5.0)
     for delta in (0.0, 1.0, math.nan):
-        with pytest.raises(SettingsError, match="`delta` is"):
+        with pytest.raises(SettingsError, match="`delta` must be"):
             sanitised_epsilon(table, [5], delta=delta, release=RELEASE, noise=0.0)
     with pytest.raises(SettingsError, match=r"0\.\.10"):
         sanitised_epsilon(table, [11], delta=1e-5, release=RELEASE, noise=0.0)
