@@ -214,7 +214,8 @@ def _is_state(value: Any) -> bool:
     if isinstance(value, tuple) and value:  # of numpy's RandomState, or of Python's Random
         is_words = len(value) == 3 and isinstance(value[1], tuple) and len(value[1]) == _WORDS
         return is_words or (isinstance(value[0], str) and value[0] == "MT19937")
-    return hasattr(value, "detach") and str(value.dtype) == "torch.uint8" and len(value) == _BYTES
+    is_tensor = hasattr(value, "detach") and hasattr(value, "dtype")
+    return is_tensor and str(value.dtype) == "torch.uint8" and tuple(value.shape) == (_BYTES,)
 
 
 def _is_generator(value: Any) -> bool:
