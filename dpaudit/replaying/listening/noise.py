@@ -22,8 +22,9 @@ MOST_DRAWS = 128
 """With more draws, linear functions of noise are not followed."""
 _MOST_SUMMED = 64
 """With more summands, sums along an axis of noise are not followed."""
-_MOST_COMPARED = 64
-"""Values of a draw that are compared with those drawn before."""
+_MOST_COMPARED, _MOST_UNITS, _DIGITS = 64, 20_000, 13
+"""Values of a draw that are compared with those drawn before, and of a fit, to so many decimals:
+two of 20,000 independent ones agree with a probability of 1e-5."""
 
 
 class NoisePart(NamedTuple):
@@ -168,9 +169,11 @@ def noise(
 
 def _compare_with_earlier(content: Any, law: str, scale: Any, where: Site) -> None:
     """Reports noise that this natural fit has drawn before, as a copy of a generator draws it."""
+    if len(marks.world.units) > _MOST_UNITS:
+        return
     with np.errstate(divide="ignore", invalid="ignore"):
         units = (content / scale).ravel()[:_MOST_COMPARED]
-    drawn = {(law, unit) for unit in units.round(10).tolist() if unit and np.isfinite(unit)}
+    drawn = {(law, unit) for unit in units.round(_DIGITS).tolist() if unit and np.isfinite(unit)}
     if drawn & marks.world.units:
         marks.world.tell("unfollowed", where, "this noise has been drawn before, so it is not new")
     marks.world.units |= drawn
