@@ -108,7 +108,7 @@ def test_the_workflow_fails_on_too_little_noise_before_any_shadow_model(project:
     changed(project, "scale = len(self.bounds) / self.epsilon", change)
     broken = run_job(project)
     assert broken.returncode == 1, broken.stdout
-    assert re.search(r"^__init__.py:\d+ +laplace ", broken.stdout, re.MULTILINE)
+    assert re.search(r"^ *__init__.py:\d+ +laplace ", broken.stdout, re.MULTILINE)
     assert "(no shadow model was trained)" in broken.stdout
 
 
