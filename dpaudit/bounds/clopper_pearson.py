@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import scipy
@@ -48,6 +50,31 @@ def clopper_pearson(
     fn_upper = upper_limit(counts.false_negatives, counts.n_in, tail)
     fp_upper = upper_limit(counts.false_positives, counts.n_out, tail)
     return max(0.0, float(statistic(fn_upper, fp_upper, delta)))
+
+
+def event_bound(
+    likely: int, rare: int, draws: int, *, delta: float, confidence: float
+) -> tuple[float, float]:
+    """An interval for the epsilon of an event: log((P(event) - delta) / Q(event)).
+
+    Exact limits on both probabilities (Clopper and Pearson 1934), each with half of the error
+    probability. The lower end bounds the mechanism's epsilon from below (Dwork and Roth 2014,
+    Definition 2.4).
+
+    Args:
+        likely: Outputs in the event, of the input that makes it likelier.
+        rare: Outputs in it, of the other input.
+        draws: Outputs of each input.
+        delta: Delta of the claim.
+        confidence: Confidence of each end.
+    """
+    tail = (1.0 - confidence) / 2.0
+    least = 1.0 - upper_limit(draws - likely, draws, tail)
+    most = upper_limit(likely, draws, tail)
+    other = 1.0 - upper_limit(draws - rare, draws, tail), upper_limit(rare, draws, tail)
+    low = math.log((least - delta) / other[1]) if least > delta else 0.0
+    high = math.log((most - delta) / other[0]) if most > delta and other[0] > 0 else math.inf
+    return max(0.0, low), high if most > delta else 0.0
 
 
 def upper_limit(errors: int, n: int, alpha: float) -> float:

@@ -6,14 +6,12 @@ among leaves and thresholds. These outputs are not counted again, so any choice 
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -21,8 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from dpaudit.bounds.clopper_pearson import upper_limit
-from dpaudit.mechanisms.features import Features
+from dpaudit.bounds.clopper_pearson import event_bound
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -44,7 +41,7 @@ class Event:
 
     Attributes:
         words: What is true of them, for a sentence.
-        features: What of an output is looked at.
+        names: The features that are looked at.
         model: A tree, or a regression.
         leaves: The leaves of the tree whose outputs are in the event; empty for a regression.
         threshold: The score beyond which outputs are in the event.
@@ -52,70 +49,47 @@ class Event:
     """
 
     words: str
-    features: Features
+    names: tuple[str, ...]
     model: Any
     leaves: frozenset[int]
     threshold: float
     is_first: bool
 
-    def holds(self, outputs: pd.DataFrame) -> BoolArray:
-        """Which outputs are in the event."""
-        values = matrix_of(self.features, outputs)
+    def holds(self, features: Mapping[str, FloatArray]) -> BoolArray:
+        """Which outputs are in the event, by the values of their features."""
+        values = _matrix(features, self.names)
         if self.leaves:
             return np.isin(self.model.apply(values), list(self.leaves))
         scores = self.model.decision_function(values)
         return np.asarray(scores > self.threshold if self.is_first else scores < self.threshold)
 
 
-def matrix_of(features: Features, outputs: pd.DataFrame) -> FloatArray:
-    """The features of outputs, a column for each; what is missing is 0, as other columns tell."""
-    values = np.stack(list(features.named(outputs).values()), axis=1)
+def _matrix(features: Mapping[str, FloatArray], names: tuple[str, ...]) -> FloatArray:
+    """A column for each feature; what is missing is 0, as other columns tell."""
+    values = np.stack([features[name] for name in names], axis=1)
     return np.nan_to_num(values, nan=0.0, posinf=_FAR, neginf=-_FAR)
 
 
-def event_bound(
-    likely: int, rare: int, draws: int, *, delta: float, confidence: float
-) -> tuple[float, float]:
-    """An interval for the epsilon of an event: log((P(event) - delta) / Q(event)).
-
-    Exact limits on both probabilities (Clopper and Pearson 1934), each with half of the error
-    probability. The lower end bounds the mechanism's epsilon from below (Dwork and Roth 2014,
-    Definition 2.4).
-
-    Args:
-        likely: Outputs in the event, of the input that makes it likelier.
-        rare: Outputs in it, of the other input.
-        draws: Outputs of each input.
-        delta: Delta of the claim.
-        confidence: Confidence of each end.
-    """
-    tail = (1.0 - confidence) / 2.0
-    least = 1.0 - upper_limit(draws - likely, draws, tail)
-    most = upper_limit(likely, draws, tail)
-    other = 1.0 - upper_limit(draws - rare, draws, tail), upper_limit(rare, draws, tail)
-    low = math.log((least - delta) / other[1]) if least > delta else 0.0
-    high = math.log((most - delta) / other[0]) if most > delta and other[0] > 0 else math.inf
-    return max(0.0, low), high if most > delta else 0.0
-
-
 def learn_event(
-    first: pd.DataFrame, second: pd.DataFrame, *, delta: float, with_bits: bool
+    first: Mapping[str, FloatArray],
+    second: Mapping[str, FloatArray],
+    *,
+    names: tuple[str, ...],
+    delta: float,
 ) -> tuple[Event, float]:
     """The event that is to prove most.
 
     Args:
-        first: Outputs of the first input.
-        second: As many of the second one.
+        first: Features of outputs of the first input, by name.
+        second: The same of as many outputs of the second one.
+        names: The features that are looked at.
         delta: Delta of the claim.
-        with_bits: Whether the lowest bits of numbers are looked at.
 
     Returns:
         The event, and a cautious bound on epsilon from the outputs that chose it.
     """
-    features = Features.of(pd.concat([first, second], ignore_index=True), with_bits=with_bits)
-    names = tuple(features.named(first.head(1)))
-    values = [matrix_of(features, one) for one in (first, second)]
-    cut = int(_FITTED * len(first))
+    values = [_matrix(one, names) for one in (first, second)]
+    cut = int(_FITTED * len(values[0]))
     fitted, labels = np.concatenate([one[:cut] for one in values]), np.repeat([1, 0], cut)
     chosen = [one[cut:] for one in values]
     least = max(_LEAST, cut // 5000)
@@ -125,38 +99,31 @@ def learn_event(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # any weights make a valid event
         line.fit(fitted, labels)
-    found: list[tuple[float, Event]] = []
-    for words, model, leaves, threshold, is_first, counts in (
-        *_leaf_events(tree, names, chosen),
-        *_line_events(line, chosen),
-    ):
-        likely, rare = counts if is_first else counts[::-1]
+    found = []
+    for event, counts in (*_leaf_events(tree, names, chosen), *_line_events(line, names, chosen)):
+        likely, rare = counts if event.is_first else counts[::-1]
         bound, _ = event_bound(likely, rare, len(chosen[0]), delta=delta, confidence=1.0 - _CAUTION)
-        found.append((bound, Event(words, features, model, leaves, threshold, is_first)))
+        found.append((bound, event))
     bound, event = max(found, key=lambda one: one[0])
     return event, bound
 
 
-_Candidate = tuple[str, Any, frozenset[int], float, bool, tuple[int, int]]
-"""Words, model, leaves, threshold and direction of an event, and its counts."""
-
-
-def _line_events(line: Any, chosen: list[FloatArray]) -> Iterator[_Candidate]:
-    """Scores of a regression beyond thresholds."""
+def _line_events(
+    line: Any, names: tuple[str, ...], chosen: list[FloatArray]
+) -> Iterator[tuple[Event, tuple[int, ...]]]:
+    """Scores of a regression beyond thresholds, and how many outputs have them."""
     scores = [line.decision_function(one) for one in chosen]
-    cuts = np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _CUTS)))
-    for cut in cuts:
-        above = tuple(int((one > cut).sum()) for one in scores)
-        below = tuple(int((one < cut).sum()) for one in scores)
-        nothing: frozenset[int] = frozenset()
-        words = "a weighted sum of the outputs is {} " + f"{cut:.3g}"
-        yield words.format("above"), line, nothing, float(cut), True, (above[0], above[1])
-        yield words.format("below"), line, nothing, float(cut), False, (below[0], below[1])
+    for cut in np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _CUTS))):
+        for is_first, word in ((True, "above"), (False, "below")):
+            words = f"a weighted sum of the outputs is {word} {cut:.3g}"
+            beyond = (one > cut if is_first else one < cut for one in scores)
+            event = Event(words, names, line, frozenset(), float(cut), is_first)
+            yield event, tuple(int(one.sum()) for one in beyond)
 
 
 def _leaf_events(
     tree: Any, names: tuple[str, ...], chosen: list[FloatArray]
-) -> Iterator[_Candidate]:
+) -> Iterator[tuple[Event, tuple[int, ...]]]:
     """Single leaves, and the leaves together that one input makes likelier, most telling first."""
     paths = dict(_paths(tree.tree_, names))
     shares = [np.bincount(tree.apply(one), minlength=tree.tree_.node_count) for one in chosen]
@@ -167,8 +134,8 @@ def _leaf_events(
             for leaves in {frozenset(ranked[:count]), frozenset(ranked[count - 1 : count])}:
                 largest = max(leaves, key=lambda leaf: own[leaf])
                 more = f", or {len(leaves) - 1} sets more" if len(leaves) > 1 else ""
-                counts = tuple(int(share[list(leaves)].sum()) for share in shares)
-                yield paths[largest] + more, tree, leaves, 0.0, is_first, (counts[0], counts[1])
+                event = Event(paths[largest] + more, names, tree, leaves, 0.0, is_first)
+                yield event, tuple(int(share[list(leaves)].sum()) for share in shares)
 
 
 def _paths(tree: Any, names: tuple[str, ...]) -> Iterator[tuple[int, str]]:

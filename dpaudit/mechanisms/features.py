@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+BITS: Final = "the lowest bit of "
+"""What names of features begin with that a rounding to a public grid ends."""
 MOST_PLACES: Final = 30
 """Places of an output that are looked at."""
 _MOST_PAIRS: Final = 8
@@ -40,12 +42,9 @@ def table_of(outputs: Any) -> pd.DataFrame:
         rows = [dict(_leaves(one, "")) for one in outputs]
         return pd.DataFrame.from_records(rows).iloc[:, :MOST_PLACES]
     flat = numbers.reshape(len(numbers), -1)[:, :MOST_PLACES]
-    names = ["the output"] if numbers.ndim == 1 else _numbered(flat.shape[1])
+    several = [f"output {number + 1}" for number in range(flat.shape[1])]
+    names = ["the output"] if numbers.ndim == 1 else several
     return pd.DataFrame(flat, columns=names)
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"output {number + 1}" for number in range(count)]
 
 
 def _leaves(output: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -68,15 +67,13 @@ class Features:
     Attributes:
         places: The places that outputs have.
         flags: Values that recur, by place.
-        with_bits: Whether the lowest bits of numbers are looked at.
     """
 
     places: tuple[str, ...]
     flags: Mapping[str, tuple[Any, ...]]
-    with_bits: bool
 
     @classmethod
-    def of(cls, outputs: pd.DataFrame, *, with_bits: bool) -> Features:
+    def of(cls, outputs: pd.DataFrame) -> Features:
         """The features of outputs like these."""
         often = {
             str(place): [
@@ -89,7 +86,6 @@ class Features:
         return cls(
             tuple(map(str, outputs)),
             {one: tuple(values) for one, values in often.items()},
-            with_bits,
         )
 
     def named(self, outputs: pd.DataFrame) -> dict[str, FloatArray]:
@@ -106,8 +102,7 @@ class Features:
             for flag in self.flags[place]:
                 found[f"{place} is {_shown(flag)}"] = outputs[place] == flag
             found[f"{place} is missing"] = outputs[place].isna()
-            if self.with_bits:
-                found[f"the lowest bit of {place}"] = lowest_bits(values)
+            found[f"{BITS}{place}"] = lowest_bits(values)
         if len(self.places) > 1:
             found |= self._of_several(outputs, np.stack(list(numbers.values()), axis=1))
         return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}

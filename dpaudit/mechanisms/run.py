@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from dpaudit.bounds.clopper_pearson import event_bound
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import clipped, error_line, one_line, rounded_down
-from dpaudit.mechanisms.events import Event, event_bound, learn_event
-from dpaudit.mechanisms.features import table_of
+from dpaudit.mechanisms.events import Event, learn_event
+from dpaudit.mechanisms.features import BITS, Features, FloatArray, table_of
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.setting import (
     AT_LEAST_1,
@@ -160,17 +161,18 @@ def mechanism(
     affordable = int(_SHARE * seconds / source.pace(pairs[0][0]) / 2)
     each = max(_LEAST, min(draws, affordable) // 2)
     pair = pairs[0] if len(pairs) == 1 else _most_telling(source, pairs, each, delta)
-    learnt = [
-        source.table(one, min(each, _MOST_LEARNT), f"learn {at}") for at, one in enumerate(pair)
-    ]
+    features, learnt = source.learnt(pair, min(each, _MOST_LEARNT), "learn")
+    names = tuple(learnt[0])
+    plain = _without_bits(names)
     events = [
-        learn_event(*learnt, delta=delta, with_bits=with_bits)[0]
-        for with_bits in ((False,) if ignore_bits else (False, True))
+        learn_event(*learnt, names=known, delta=delta)[0]
+        for known in ((plain,) if ignore_bits else (plain, names))
     ]
     inside = np.zeros((len(events), 2), dtype=int)
     for at, one in enumerate(pair):
         for chunk in source.chunks(one, each, f"count {at}"):
-            inside[:, at] += [int(event.holds(chunk).sum()) for event in events]
+            values = features.named(chunk)
+            inside[:, at] += [int(event.holds(values).sum()) for event in events]
     level = 1.0 - (1.0 - confidence) / len(events)
     results = [
         _result(event, (int(first), int(second)), pair, each, claim, level)
@@ -208,10 +210,14 @@ def _result(
         counts=(likely, rare),
         draws=each,
         interval=(proved, high),
-        is_floating_point=event.features.with_bits,
+        is_floating_point=event.names != _without_bits(event.names),
         needed=next((scale * each for scale in decided), None),
         seconds=0.0,
     )
+
+
+def _without_bits(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if not name.startswith(BITS))
 
 
 def _shown(value: Any) -> str:
@@ -251,8 +257,9 @@ def _most_telling(
     count = min(each, _TRIED)
     expected = []
     for number, pair in enumerate(pairs):
-        tables = [source.table(one, count, f"try {number} {at}") for at, one in enumerate(pair)]
-        expected.append(learn_event(*tables, delta=delta, with_bits=False)[1])
+        _, learnt = source.learnt(pair, count, f"try {number}")
+        names = _without_bits(tuple(learnt[0]))
+        expected.append(learn_event(*learnt, names=names, delta=delta)[1])
     return pairs[int(np.argmax(expected))]
 
 
@@ -298,9 +305,16 @@ class _Source:
             raise SettingsError(f"the mechanism fails whatever it is given: {failed[0]}")
         return max(pace, 1e-8)
 
-    def table(self, x: Any, count: int, role: str) -> pd.DataFrame:
-        """So many outputs as one table."""
-        return pd.concat(list(self.chunks(x, count, role)), ignore_index=True)
+    def learnt(
+        self, pair: Sequence[Any], count: int, role: str
+    ) -> tuple[Features, list[dict[str, FloatArray]]]:
+        """The features that so many outputs of each input have, and their values."""
+        tables = [
+            pd.concat(list(self.chunks(x, count, f"{role} {at}")), ignore_index=True)
+            for at, x in enumerate(pair)
+        ]
+        features = Features.of(pd.concat(tables, ignore_index=True))
+        return features, [features.named(table) for table in tables]
 
     def chunks(self, x: Any, count: int, role: str) -> Iterator[pd.DataFrame]:
         """So many outputs, in tables of limited size."""

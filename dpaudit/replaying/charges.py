@@ -50,7 +50,6 @@ _DEPENDENT: Final = 1e-10
 """Smaller singular values, relative to the largest, are 0."""
 _MOST_SHARED: Final = 2000
 """With more answers that share draws, their cost is not computed."""
-_COMPOSED: Final = ("laplace", "discrete laplace")
 
 
 class StepCharge(NamedTuple):

@@ -117,7 +117,7 @@ class ReplayFindings:
         unamplified: Lines at which the record moves an answer whether its coin puts it into the
             sub-sample or not.
         spent: What the steps spend.
-        spent_by_noise: The same without choices.
+        spent_by_noise: The same without choices; only where data goes around the noise.
         proof: What reading proved.
         game: The coin game.
         shared_noise: Pairs of lines with the same noise.
@@ -173,6 +173,11 @@ class ReplayFindings:
     def transcripts(self) -> Sequence[Transcript]:
         """All replays of both worlds."""
         return [*self.pilots, *self.edges]
+
+    @property
+    def goes_around(self) -> bool:
+        """Whether data goes around the noise, into the fitted model or into what is done next."""
+        return bool(self.stored) or self.parting is not None
 
     @property
     def is_shown(self) -> bool:

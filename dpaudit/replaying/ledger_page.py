@@ -39,7 +39,7 @@ def narrow_ledger(lines: Sequence[LedgerLine]) -> Block:
     for one in lines[:MOST_ROWS]:
         scale = "" if one.scale is None else rounded(one.scale)
         moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
-        share = "internal" if one.internal else percent(round(one.share, 2))
+        share = "internal" if one.internal else _share(one)
         rows.append((one.place, one.law, str(one.times), scale, moved, cost(one), share))
     header = ("line", "law", "times", "scale", "moved", "cost", "share")
     table = ReportTable(header, tuple(rows), frozenset(range(2, 7)))
@@ -66,6 +66,10 @@ def cost(line: LedgerLine) -> str:
     return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"
 
 
+def _share(line: LedgerLine) -> str:
+    return percent(round(line.share, 2))
+
+
 def _row(line: LedgerLine) -> tuple[str, ...]:
     noise = line.law if line.scale is None else f"{line.law} {line.scale:.6g}"
     if line.other_scale is not None:
@@ -76,7 +80,7 @@ def _row(line: LedgerLine) -> tuple[str, ...]:
         str(line.times),
         *map(rounded, (line.l1, line.l2, line.linf)),
         cost(line),
-        percent(round(line.share, 2)),
+        _share(line),
         "internal" if line.internal else line.counts_as,
     )
 
@@ -92,7 +96,7 @@ def costliest_lines(lines: Sequence[LedgerLine]) -> Block:
         caption=f"What each line of code spends, and its share of the total.{rest}",
         table=ReportTable(
             ("Line", "Share", "Cost"),
-            tuple((one.place, percent(round(one.share, 2)), cost(one)) for one in shown),
+            tuple((one.place, _share(one), cost(one)) for one in shown),
             frozenset({1, 2}),
         ),
     )
@@ -102,7 +106,7 @@ def draw_lines(lines: Sequence[LedgerLine]) -> str:
     """A bar for each of the costliest lines, as long as its share."""
     rows = []
     for line in lines[:_BARS]:
-        share = percent(round(line.share, 2))
+        share = _share(line)
         name = line.place if len(line.place) <= _LONGEST else f"…{line.place[1 - _LONGEST :]}"
         rows.append(ChartRow(name, f"{share}, {cost(line)}", bars=(100.0 * line.share,)))
     title, ends = "What each line of code spends", (0.0, 100.0)

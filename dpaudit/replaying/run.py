@@ -42,8 +42,8 @@ from dpaudit.replaying.processes import WORLDS, Processes, opened_processes, sta
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
-from dpaudit.replaying.spending import spend
-from dpaudit.replaying.transcript import NoisyStep, Site, Unfollowed
+from dpaudit.replaying.spending import Spent, spend
+from dpaudit.replaying.transcript import NoisyStep, Site, Transcript, Unfollowed
 from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
 PILOTS: Final = 4
@@ -287,19 +287,7 @@ def _replay_record(
         find_shared_noise(fits, found)
         run_edges(fits, found)
         find_foreign_seeds(fits, found)
-        # the first pilot samples several times: noise of `sample` counts once for each release
-        charged = found.pilots[1:] if found.fresh_noise else found.pilots
-        found.spent, found.spent_by_noise = (
-            spend(
-                transcripts,
-                fits.spec.claim,
-                public_coins=options.public_coins,
-                unamplified=found.unamplified,
-                internal=options.internal_lines,
-                others=found.transcripts,
-            )
-            for transcripts in (charged, [replace(one, choices=[]) for one in charged])
-        )
+        charge(fits, options, found)
         found.take_seeds(fits.seeds)
         if not is_consistent(fits.spec.claim, found):
             prove_from_release(fits, options, found)
@@ -422,7 +410,7 @@ def check_selections(fits: Fits, found: ReplayFindings) -> None:
     if not selected or found.parting is not None:
         return
     fits.say("the same replay, with scores changed by a little")
-    again = fits.pair(2, base=WORLDS[1], nudged={key for key, _ in selected}).transcript
+    again = replay_second_pilot(fits, nudged={key for key, _ in selected})
     releases = [fits.release_of(one, World.IN) for one in (found.pilots[1], again)]
     if None not in releases:
         first, second = releases
@@ -434,12 +422,17 @@ def check_selections(fits: Fits, found: ReplayFindings) -> None:
         one.released |= {number for step in one.noisy for number in step.numbers.tolist()}
 
 
+def replay_second_pilot(fits: Fits, **order: Any) -> Transcript:
+    """`found.pilots[1]` again, the first pilot that samples once."""
+    return fits.pair(2, base=WORLDS[1], **order).transcript
+
+
 def find_shared_noise(fits: Fits, found: ReplayFindings) -> None:
     """Finds lines whose noise is the same, as that of two generators with one seed."""
     fits.say("natural fits")
-    told = found.pilots[-1].unfollowed
+    unfollowed = found.pilots[-1].unfollowed
     for played in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
-        told += played.transcript.unfollowed
+        unfollowed += played.transcript.unfollowed
         known: dict[float, NoisyStep] = {}
         for step in played.transcript.noisy:
             if len(known) > _MOST_UNITS:
@@ -470,12 +463,32 @@ def run_edges(fits: Fits, found: ReplayFindings) -> None:
             found.add_differences(fits, transcript)
 
 
+def charge(fits: Fits, options: Options, found: ReplayFindings) -> None:
+    """Charges the steps of the pilots, and without choices where data goes around the noise."""
+
+    def charged(transcripts: Sequence[Transcript]) -> Spent:
+        return spend(
+            transcripts,
+            fits.spec.claim,
+            public_coins=options.public_coins,
+            unamplified=found.unamplified,
+            internal=options.internal_lines,
+            others=found.transcripts,
+        )
+
+    # the first pilot samples several times: noise of `sample` counts once for each release
+    pilots = found.pilots[1:] if found.fresh_noise else found.pilots
+    found.spent = charged(pilots)
+    if found.goes_around:
+        found.spent_by_noise = charged([replace(one, choices=[]) for one in pilots])
+
+
 def find_foreign_seeds(fits: Fits, found: ReplayFindings) -> None:
     """Finds seeds that are not made of the fit's seed, but of the time, say: others know it."""
     first = found.pilots[1].seeds
     if first and found.parting is None:
         fits.say("the second replay again")
-        again = fits.pair(2, base=WORLDS[1]).transcript.seeds
+        again = replay_second_pilot(fits).seeds
         found.foreign_seeds = tuple(
             site for site in sorted(first.keys() & again) if first[site] != again[site]
         )

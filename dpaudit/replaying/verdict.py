@@ -85,8 +85,7 @@ def _open_questions(found: ReplayFindings) -> Iterator[str]:
         yield f"the noise at {first} and at {second} is the same, so a difference has none"
     for one in _unfollowed(found)[:3]:
         yield f"{one.site}: {one.why}"
-    differs = bool(found.stored) or found.parting is not None
-    if differs and not any(one.noisy or one.choices for one in found.pilots):
+    if found.goes_around and not any(one.noisy or one.choices for one in found.pilots):
         yield "no noise was heard, so what may protect the record was not seen"
     if found.stored:
         place = next(iter(found.stored))
@@ -126,7 +125,7 @@ def _parting_reason(found: ReplayFindings) -> str:
 def _unfollowed(found: ReplayFindings) -> list[Unfollowed]:
     """What was not followed, in any replay."""
     lost = [lost for one in found.pilots for lost in one.unfollowed]
-    if found.stored or found.parting is not None:
+    if found.goes_around:
         lost += [bare for one in found.pilots for bare in one.bare]
     return [one for one in dict.fromkeys(lost) if not (one.if_secret and found.public_coins)]
 
@@ -168,8 +167,7 @@ def _spent(found: ReplayFindings) -> Spent:
     each world, as the gaps between the sorted values of a table are, so that the probabilities of
     the places in a list are not those of an answer.
     """
-    goes_around = found.stored or found.parting is not None
-    return found.spent_by_noise if goes_around else found.spent
+    return found.spent_by_noise if found.goes_around else found.spent
 
 
 def _shown_reason(found: ReplayFindings) -> str:

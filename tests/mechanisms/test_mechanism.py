@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.bounds.clopper_pearson import clopper_pearson, upper_limit, upper_limits
+from dpaudit.bounds.clopper_pearson import clopper_pearson, event_bound, upper_limit, upper_limits
 from dpaudit.errors import SettingsError
-from dpaudit.mechanisms.events import event_bound
 from dpaudit.mechanisms.features import Features, lowest_bits, table_of
 from dpaudit.results.verdict import Verdict
 
@@ -185,7 +184,7 @@ def test_outputs_of_any_kind_become_a_table() -> None:
     mixed = table_of([{"a": 1, "b": [True, "x"]}, {"a": None}])
     assert list(mixed) == ["output 'a'", "output 'b'[0]", "output 'b'[1]"]
     assert isinstance(table_of(["no", "yes"]), pd.DataFrame)
-    features = Features.of(table_of([[True], [True, False]] * 50), with_bits=False)
+    features = Features.of(table_of([[True], [True, False]] * 50))
     assert "the number of outputs True" in features.named(table_of([[True, False]]))
 
 
