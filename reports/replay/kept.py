@@ -87,8 +87,8 @@ def shown(found: Mapping[str, Any]) -> str:
     return bound
 
 
-class ReplayStoppedError(Exception):
-    """A replay took more than its minutes; no error of dpaudit, which a replay would handle."""
+class ReplayStoppedError(KeyboardInterrupt):
+    """A replay took more than its minutes: an interrupt, which foreign code cannot swallow."""
 
 
 @contextmanager
