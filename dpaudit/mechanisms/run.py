@@ -13,7 +13,15 @@ import pandas as pd
 
 from dpaudit.bounds.clopper_pearson import event_bound
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import clipped, error_line, one_line, rounded_down
+from dpaudit.formatting import (
+    Row,
+    clipped,
+    error_line,
+    headed,
+    one_line,
+    percent,
+    rounded_down,
+)
 from dpaudit.mechanisms.events import Event, learn_event
 from dpaudit.mechanisms.features import BITS, Features, FloatArray, table_of
 from dpaudit.model.claim import PrivacyClaim
@@ -80,22 +88,27 @@ class MechanismResult:
     seconds: float
 
     def __str__(self) -> str:
-        """The result in a few lines."""
+        """The result as every command prints its own: a headline and rows, 80 columns."""
         where = " in floating point" if self.is_floating_point else ""
         low, high = (f"{end:.3g}" for end in self.interval)
-        lines = [
-            f"{self.verdict.upper()}{where}  claimed epsilon {self.claim.epsilon:g}, epsilon at "
-            f"least {rounded_down(self.proved)} ({100 * self.confidence:g} % confidence)",
-            f"event     {self.event}",
-            f"counts    {self.counts[0]:,} of {self.draws:,} outputs of {self.inputs[0]}",
-            f"          {self.counts[1]:,} of {self.draws:,} outputs of {self.inputs[1]}",
-            f"interval  the epsilon of this event lies in {low} to {high}",
+        rows = [
+            Row("event", self.event),
+            *(
+                Row("counts", f"{count:,} of {self.draws:,} outputs of {given}")
+                for count, given in zip(self.counts, self.inputs, strict=True)
+            ),
+            Row("interval", f"the epsilon of this event lies in {low} to {high}"),
         ]
         if self.is_floating_point:
-            lines.append("next      round outputs to a public grid, or draw discrete noise")
+            rows.append(Row("next", "round outputs to a public grid, or draw discrete noise"))
         elif self.verdict is Verdict.CONSISTENT and self.needed is not None:
-            lines.append(f"next      {self.needed:,} counted draws, if these frequencies are true")
-        return "\n".join(lines)
+            said = f"{self.needed:,} counted draws, if these frequencies are true"
+            rows.append(Row("next", said))
+        headline = (
+            f"{self.verdict.upper()}{where}  claimed epsilon {self.claim.epsilon:g}, epsilon at "
+            f"least {rounded_down(self.proved)} ({percent(self.confidence)} confidence)"
+        )
+        return "\n".join(headed(headline, rows))
 
     def assert_no_violation(self) -> None:
         """Raises if a violation was found.
