@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from dpaudit.replaying.run import replay
     from dpaudit.results.result import AuditResult, result_schema
     from dpaudit.results.verdict import Verdict
+    from dpaudit.searching.record import SearchRecord
+    from dpaudit.searching.run import search
     from dpaudit.usefulness.report import UtilityReport
     from dpaudit.usefulness.run import utility
     from dpaudit.usefulness.settings import UtilitySettings
@@ -59,6 +61,9 @@ _NAMES_OF = {
     # replaying a generator with the same noisy answers in both worlds
     "replaying.run": ("replay",),
     "replaying.record": ("ReplayRecord",),
+    # searching the tables of a schema for the smallest pair that breaks a claim
+    "searching.run": ("search",),
+    "searching.record": ("SearchRecord",),
     # a plain mechanism, without tables
     "mechanisms.run": ("mechanism", "MechanismResult"),
     # several results
@@ -122,6 +127,7 @@ __all__ = [
     "ReplayRecord",
     "Schema",
     "Scorer",
+    "SearchRecord",
     "StatedClaim",
     "TwoWorlds",
     "Unit",
@@ -136,6 +142,7 @@ __all__ = [
     "mechanism",
     "replay",
     "result_schema",
+    "search",
     "split",
     "utility",
 ]

@@ -6,6 +6,7 @@ pandas; the fixture does when a test calls it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from dpaudit.model.linked_files import Given
     from dpaudit.replaying.record import ReplayRecord
     from dpaudit.results.result import AuditResult
+    from dpaudit.searching.record import SearchRecord
 
     DpAudit = Callable[..., AuditResult]
 
@@ -297,6 +299,33 @@ def dp_replay(request: pytest.FixtureRequest) -> Callable[..., ReplayRecord]:
 
 
 @pytest.fixture
+def dp_search(request: pytest.FixtureRequest) -> Callable[..., SearchRecord]:
+    """Searches in a test for pairs of tables that break a claim: `dpaudit.search`.
+
+    Its record has `assert_no_violation()`. Examples that a search kept in pytest's cache are the
+    first that the next one tries. Samplers are those of `dp_replay`.
+    """
+    cache: pytest.Cache | None = getattr(request.config, "cache", None)
+
+    def searched(*given: Any, **settings: Any) -> SearchRecord:
+        __tracebackhide__ = True
+        from dpaudit.searching.run import search
+
+        settings.setdefault("samplers", _samplers(request.config))
+        if cache is not None:
+            name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
+            settings.setdefault("out", cache.mkdir("dpaudit-search") / name)
+        try:
+            record = search(*given, **settings)
+        except InputError as error:  # as in `dp_audit`
+            raise error.with_traceback(None) from None
+        request.node.user_properties.append((REPLAYED, record.headline))
+        return record
+
+    return searched
+
+
+@pytest.fixture
 def dp_mechanism() -> Callable[..., MechanismResult]:
     """Tests a plain mechanism: `dpaudit.mechanism`; its result has `assert_no_violation()`."""
 
@@ -368,7 +397,7 @@ def _memory(config: pytest.Config, node: pytest.Item, name: str) -> Memory | Non
 
 def _is_audit(item: pytest.Item) -> bool:
     marked = item.get_closest_marker("dpaudit") is not None
-    fixtures = {"dp_audit", "dp_replay", "dp_mechanism"}
+    fixtures = {"dp_audit", "dp_replay", "dp_search", "dp_mechanism"}
     return marked or not fixtures.isdisjoint(getattr(item, "fixturenames", ()))
 
 

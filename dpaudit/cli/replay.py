@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -21,8 +21,16 @@ from dpaudit.cli.console import (
     show,
     write_pages,
 )
+from dpaudit.errors import SettingsError
 from dpaudit.model.choices import EXPOSING, Access, FailOn
 from dpaudit.model.setting import Option
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dpaudit.replaying.record import ReplayRecord
+    from dpaudit.report.page import Page
+    from dpaudit.searching.record import SearchRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +68,26 @@ class ReplayOptions:
     hand_over: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How a search goes.
+
+    Attributes:
+        search: Instead of one pair of tables, search those of the schema, without --data, for the
+            smallest ones that break the claim.
+        seconds: Time for the search; 30 pairs are tried in any case.
+        pairs: The most pairs to try.
+        records: The fewest rows of a table, for code that needs some.
+        out: Folder of a search: the tables that it finds, and examples for the next one.
+    """
+
+    search: bool = False
+    seconds: Annotated[float, Option("S")] = 60.0
+    pairs: Annotated[int, Option("N")] = 2000
+    records: Annotated[int, Option("N")] = 0
+    out: Annotated[str, Option("FOLDER")] = "dpaudit-search"
+
+
 @guarded
 @options.takes_settings(
     *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
@@ -72,6 +100,7 @@ def replay(
     schema: options.SchemaFile = None,
     settings: dict[str, Any],
     asked: ReplayOptions,
+    searched: SearchOptions,
     rows: options.Rows = None,
     confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
@@ -93,24 +122,53 @@ def replay(
     from dpaudit.replaying.run import replay as replayed
 
     require_folders(html=html, markdown=markdown)
-    samplers = [sampler_of(one) for one in asked.samplers]
     is_level = asked.access in list(Access)  # "rows" is no level of an audit
-    access = Access(asked.access).of_replay if is_level else asked.access
+    settings |= vars(asked) | {
+        "samplers": [sampler_of(text) for text in asked.samplers],
+        "access": Access(asked.access).of_replay if is_level else asked.access,
+        "rows": rows,
+        "confidence": confidence,
+        "seed": seed,
+    }
+    record: ReplayRecord | SearchRecord
     with _shown_progress(messages(quiet=quiet or json)) as progress:
-        record = replayed(
-            generator,
-            data,
-            schema=schema,
-            **vars(asked) | {"samplers": samplers, "access": access},
-            rows=rows,
-            confidence=confidence,
-            seed=seed,
-            **settings,
-            on_progress=progress,
-        )
-    write_pages(replay_page(record), html=html, markdown=markdown)
+        if searched.search:
+            record, page = _search(generator, data, schema, settings, searched, progress)
+        elif searched != SearchOptions():
+            raise SettingsError("`seconds`, `pairs`, `records` and `out` are for `search`: add it")
+        else:
+            record = replayed(generator, data, schema=schema, **settings, on_progress=progress)
+            page = replay_page(record)
+    write_pages(page, html=html, markdown=markdown)
     show(record, json=json, quiet=quiet)
     raise typer.Exit(exit_code(record.verdict, FailOn.INCONCLUSIVE))
+
+
+def _search(
+    generator: object,
+    data: object,
+    schema: Path | None,
+    settings: dict[str, Any],
+    asked: SearchOptions,
+    progress: Callable[[str], None],
+) -> tuple[SearchRecord, Page]:
+    """A search with the options of a replay that it has, too."""
+    from dpaudit.searching.record import search_page
+    from dpaudit.searching.run import search
+
+    if data is not None:
+        raise SettingsError("a search makes its own tables: leave out `data`")
+    if schema is None:
+        raise SettingsError("a search makes its tables from a schema: give `schema`")
+    plain = ReplayOptions()
+    given = {
+        name: value
+        for name, value in settings.items()
+        if value is not None and value != getattr(plain, name, None)
+    }
+    own = {name: value for name, value in vars(asked).items() if name != "search"}
+    record = search(generator, schema, **own, **given, on_progress=progress)
+    return record, search_page(record)
 
 
 @contextmanager

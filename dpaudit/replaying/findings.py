@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import check_sampler
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.coins import CoinGame
 from dpaudit.replaying.fits import Fits
@@ -81,6 +83,34 @@ class Options:
     coins: bool = True
     hand_over: bool = False
     samplers: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        fits: int | None = None,
+        proof: str | None = None,
+        internal: Sequence[str] = (),
+        access: str = "model",
+        samplers: Sequence[Mapping[str, Any]] = (),
+        **switches: bool,
+    ) -> Options:
+        """The options of plain keywords.
+
+        Raises:
+            SettingsError: If one has no meaning.
+        """
+        check_number("fits", 1 if fits is None else fits, AT_LEAST_1, whole=True)
+        for sampler in samplers:
+            check_sampler(sampler)
+        return cls(
+            fits=fits,
+            proof=ProofKind.of(proof),
+            internal=tuple(map(internal_line, internal)),
+            access=ReplayAccess.of(access),
+            samplers=tuple(samplers),
+            **switches,
+        )
 
     def with_proof_of(self, generator: object) -> Options:
         """With the proof that a generator states, if none was given."""

@@ -18,7 +18,7 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
-from dpaudit.model.choices import WorstCase, check_sampler
+from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
@@ -30,10 +30,8 @@ from dpaudit.plugins.release import accept
 from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import (
     Options,
-    ProofKind,
     ReplayAccess,
     ReplayFindings,
-    internal_line,
 )
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.lockstep import Played
@@ -182,21 +180,18 @@ def replays_of(
         InputError: As `replay`.
         ReplayError: As `replay`.
     """
-    for name, value in (("fits", 1 if fits is None else fits), ("targets", targets)):
-        check_number(name, value, AT_LEAST_1, whole=True)
-    for sampler in samplers:
-        check_sampler(sampler)
+    check_number("targets", targets, AT_LEAST_1, whole=True)
     if hand_over and are_several(data):
         raise SettingsError("`hand_over` is for replays of one table: audit several without it")
-    options = Options(
+    options = Options.of(
         fits=fits,
         public_coins=public_coins,
-        proof=ProofKind.of(proof),
-        internal=tuple(map(internal_line, internal)),
-        access=ReplayAccess.of(access),
+        proof=proof,
+        internal=internal,
+        access=access,
         coins=coins,
         hand_over=hand_over,
-        samplers=tuple(samplers),
+        samplers=samplers,
     )
     table = audited_table(data, schema, audit_settings(**settings))
     specs = list(_candidates(generator, table, settings, targets))
@@ -232,7 +227,7 @@ def _records(
                     for spec in specs
                 ]
                 fits = each[0] if len(each) == 1 else _worst(each, options)
-                yield _replay_record(fits, options, open_processes, started)
+                yield replay_record(fits, options, open_processes, started)
 
 
 def _candidates(
@@ -272,13 +267,20 @@ def _worst(each: Sequence[Fits], options: Options) -> Fits:
     return fits
 
 
-def _replay_record(
+def replay_record(
     fits: Fits,
     options: Options,
     open_processes: Callable[[], AbstractContextManager[Processes]],
     started: float,
 ) -> ReplayRecord:
-    """The whole of a replay, from the control to the record."""
+    """The whole of a replay, from the control to the record.
+
+    Args:
+        fits: Its fits.
+        options: What it was asked for.
+        open_processes: Starts new processes of both worlds.
+        started: When it began, by `time.monotonic`.
+    """
     found = ReplayFindings(public_coins=options.public_coins)
     run_control(fits, found)
     if found.control is None:

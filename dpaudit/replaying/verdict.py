@@ -251,7 +251,7 @@ def conclude(
         seconds=seconds,
         seconds_a_fit=float(np.median(fits.seconds)),
         versions=spec.versions,
-        reproduce=shlex.join(spec.command_of("replay", _own_words(fits, options))),
+        reproduce=command_of(fits, options),
         date=today(),
     )
 
@@ -314,8 +314,8 @@ def _named(target: Target) -> str:
     return target.choice if is_named else f"row:{target.row}"
 
 
-def _own_words(fits: Fits, options: Options) -> list[str]:
-    """The options of the command that repeats this replay."""
+def command_of(fits: Fits, options: Options) -> str:
+    """The command that repeats a replay."""
     words = ["--public-coins"] if options.public_coins else []
     if options.fits is not None:
         words += ["--fits", str(options.fits)]
@@ -327,4 +327,4 @@ def _own_words(fits: Fits, options: Options) -> list[str]:
         words += ["--internal", f"{line.place}: {line.why}" if line.why else line.place]
     for sampler in options.samplers:
         words += ["--sampler", sampler_text(sampler)]
-    return [*fits.spec.pair_options, *words]
+    return shlex.join(fits.spec.command_of("replay", [*fits.spec.pair_options, *words]))

@@ -65,7 +65,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
             "out `worst_case`"
         )
     path = str(schema) if isinstance(schema, str | Path) else None
-    public = load_schema(schema, _no_table) if isinstance(schema, str | Path) else schema
+    public = load_schema(schema, no_table) if isinstance(schema, str | Path) else schema
     if unit is not None or (public is not None and public.unit is not None):
         raise SettingsError(
             "a worst case has single rows and no units: leave out the unit, or leave out "
@@ -117,7 +117,12 @@ def audited_pair(table: Table, settings: AuditSettings[TwoWorlds]) -> Neighbouri
     return pair
 
 
-def _no_table() -> pd.DataFrame:
+def no_table() -> pd.DataFrame:
+    """Refuses SDV metadata where there is no table.
+
+    Raises:
+        SchemaError: Always.
+    """
     raise SchemaError(
         "SDV metadata has no bounds and categories of its own: a worst case needs a schema with "
         "them; see docs/schema.md"
@@ -314,6 +319,38 @@ def build_two_worlds(
         target=target,
         game=game,
         attacks=attacks,
+        pair=pair,
+    )
+
+
+def with_pair(
+    audit: TwoWorldSpec, pair: NeighbouringTables, *, source: str, other_source: str
+) -> TwoWorldSpec:
+    """The same audit on two other tables of its schema.
+
+    Args:
+        audit: The audit.
+        pair: The tables, with the relation of the audit's claim.
+        source: The file of the table with the record.
+        other_source: The file of the other table.
+    """
+    record = pair.data.iloc[list(pair.rows)].reset_index(drop=True)
+    target, view = Target(pair.choice, pair.rows, record), audit.game.view
+    game = build_game(
+        pair.data,
+        pair.schema,
+        target,
+        n_rows=view.n_rows,
+        neighbours=audit.claim.neighbours,
+        replacement=pair.replacement,
+        released_facts=view.released_facts,
+    )
+    return replace(
+        audit,
+        table=Table(pair.data, pair.schema, source, audit.table.schema_source),
+        settings=audit.settings.with_game(target=EXPOSING, neighbours_file=other_source),
+        target=target,
+        game=game,
         pair=pair,
     )
 

@@ -1,0 +1,210 @@
+"""What one fit in each world says of a pair of tables, and the smallest pair of each finding."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, with_pair
+from dpaudit.model.neighbouring_tables import NeighbouringTables
+from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
+from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.processes import Processes
+from dpaudit.replaying.run import charge
+from dpaudit.replaying.transcript import Parting, PartKind
+from dpaudit.replaying.verdict import decide
+from dpaudit.results.verdict import Verdict
+from dpaudit.searching.pairs import size
+
+_CONFIRMING: Final = (2, 3, 4)
+"""Numbers of the fits that confirm what the first one showed; each has seeds of its own."""
+
+_NO_FAILURE: Final = ("goes on", "ends")
+"""What is said of a world that does not fail where the other one does."""
+
+
+class FindingKind(StrEnum):
+    """What a pair shows, the worst first."""
+
+    OVERSPENT = "overspent"
+    FAILURE = "failure"
+    AROUND = "around"
+    STORED = "stored"
+    OUTSIDE = "outside"
+    UNKNOWN = "unknown"
+
+
+class Finding(NamedTuple):
+    """What a pair shows; two findings are the same if their kinds and places are.
+
+    Attributes:
+        kind: Its kind; None if it shows nothing.
+        place: A line, a place in the release, a column, or a reason.
+        ratio: What the steps spend, divided by the claim; infinite if they spend without limit.
+        pair: The tables.
+    """
+
+    kind: FindingKind | None
+    place: str
+    ratio: float
+    pair: NeighbouringTables
+
+    @property
+    def key(self) -> tuple[FindingKind | None, str]:
+        """What distinguishes it from other findings."""
+        return self.kind, self.place
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The worst finding has the lowest."""
+        assert self.kind is not None
+        return list(FindingKind).index(self.kind), -self.ratio
+
+
+@dataclass
+class Examiner:
+    """Examines pairs.
+
+    Attributes:
+        processes: Both worlds.
+        spec: The generator and its claim; its tables are replaced.
+        options: As of a replay.
+        costliest: The pair that spends most among those that show nothing, at first any.
+        without: Places of the release that differ between two fits of one table.
+        tried: How many pairs were examined.
+        seconds: The time that took.
+        failed: In how many of them both fits failed.
+        failure: Why, in the last one.
+        smallest: The smallest pair of each finding.
+    """
+
+    processes: Processes
+    spec: TwoWorldSpec
+    options: Options
+    costliest: Finding
+    without: frozenset[str] = frozenset()
+    tried: int = 0
+    seconds: float = 0.0
+    failed: int = 0
+    failure: str = ""
+    smallest: dict[tuple[FindingKind | None, str], Finding] = field(default_factory=dict)
+    _first: Fits | None = None
+
+    def fits_of(
+        self,
+        pair: NeighbouringTables,
+        files: tuple[str, str] = ("", ""),
+        *,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> Fits:
+        """The fits of a pair; what one pair shows of the code's lines is known to the next.
+
+        Args:
+            pair: The pair.
+            files: The names of its tables, with and without the record.
+            say: Called with a line of progress.
+        """
+        fits = Fits.of(
+            self.processes,
+            with_pair(self.spec, pair, source=files[0], other_source=files[1]),
+            watches_state=self.options.access is ReplayAccess.MODEL,
+            say=say,
+        )
+        self._first = self._first or fits
+        fits.worlds.lines = self._first.worlds.lines
+        return fits
+
+    def examine(self, pair: NeighbouringTables) -> Finding:
+        """What a pair shows.
+
+        Raises:
+            ReplayError: If a process ends.
+        """
+        started = time.monotonic()
+        finding = self._examine(pair, 1)
+        self.tried += 1
+        self.seconds += time.monotonic() - started
+        if finding.kind is None:
+            if finding.ratio > self.costliest.ratio:
+                self.costliest = finding
+            return finding
+        known = self.smallest.get(finding.key)
+        if known is None or size(pair) < size(known.pair):
+            self.smallest[finding.key] = finding
+        return finding
+
+    @property
+    def pace(self) -> float:
+        """Seconds of a pair."""
+        return self.seconds / self.tried
+
+    def is_confirmed(self, finding: Finding) -> bool:
+        """Whether fits with other seeds show the same."""
+        again = (self._examine(finding.pair, number) for number in _CONFIRMING)
+        return all(other.key == finding.key for other in again)
+
+    def _examine(self, pair: NeighbouringTables, number: int) -> Finding:
+        fits = self.fits_of(pair)
+        played = fits.pair(number, keeps_tables=True)
+        transcript = played.transcript
+        if None not in transcript.failures and transcript.parting is None:
+            self.failed += 1
+            self.failure = transcript.failures[0] or ""
+            return Finding(None, "", -1.0, pair)
+        found = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
+        found.pilots.append(transcript)
+        found.add_differences(fits, transcript)
+        charge(fits, self.options, found)
+        verdict, of_proof, reasons = decide(self.spec.claim, self.options, found)
+        spent, claim = found.spent_by_noise if found.goes_around else found.spent, self.spec.claim
+        ratio = math.inf if spent.is_unlimited else (spent.value or 0.0) / claim.value
+
+        def finding(kind: FindingKind | None, place: str) -> Finding:
+            return Finding(kind, place, ratio, pair)
+
+        if verdict is Verdict.OVERSPENT or of_proof:
+            return finding(FindingKind.OVERSPENT, spent.lines[0].place if spent.lines else "")
+        if found.parting is not None:
+            return finding(*_kind_and_place(found.parting))
+        if found.stored:
+            return finding(FindingKind.STORED, re.sub(r"\[.*", "", next(iter(found.stored))))
+        if column := _outside_in_one(played.tables, pair):
+            return finding(FindingKind.OUTSIDE, column)
+        is_unknown = spent.value is None or transcript.unfollowed
+        if is_unknown and verdict is Verdict.INCONCLUSIVE and found.moves:
+            return finding(FindingKind.UNKNOWN, reasons[0])
+        return finding(None, "")
+
+
+def _kind_and_place(parting: Parting) -> tuple[FindingKind, str]:
+    """A parting as a finding; numbers in its values do not distinguish findings."""
+    if parting.kind is PartKind.FAILURE:
+        return FindingKind.FAILURE, next(
+            value for value in parting.values if value not in _NO_FAILURE
+        )
+    where = next((str(site) for site in parting.sites if site is not None), "")
+    return FindingKind.AROUND, where or re.sub(r"\d+", "", parting.values[0])
+
+
+def _outside_in_one(
+    tables: tuple[pd.DataFrame | None, pd.DataFrame | None], pair: NeighbouringTables
+) -> str:
+    """The first column whose synthetic values leave the schema in one world alone, if any."""
+    first, second = tables
+    if first is None or second is None:
+        return ""
+    leaving = [
+        column.name
+        for column in pair.schema.columns
+        if column.name in first
+        and column.name in second
+        and bool(column.problems(first[column.name])) != bool(column.problems(second[column.name]))
+    ]
+    return next(iter(leaving), "")

@@ -1,0 +1,344 @@
+"""Searches the neighbouring tables of a schema for the smallest pairs that break a claim."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import hypothesis
+from hypothesis import Phase
+from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.errors import Flaky
+from hypothesis.strategies import SearchStrategy
+
+from dpaudit.auditing.games import audit_settings
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, no_table
+from dpaudit.errors import ReplayError, SchemaError, SettingsError
+from dpaudit.files import io_reason, write_whole
+from dpaudit.formatting import counted, listed
+from dpaudit.model.claim import Neighbours, require_claim
+from dpaudit.model.column import stated_unit
+from dpaudit.model.linked_tables import LinkedTables
+from dpaudit.model.neighbouring_tables import NeighbouringTables, check_public, searched_tables
+from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, check_number
+from dpaudit.model.tables import Table, load_schema
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.findings import Options, ReplayFindings
+from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.processes import Processes, opened_processes, started_as
+from dpaudit.replaying.run import replay_record, run_control
+from dpaudit.replaying.verdict import command_of
+from dpaudit.results.verdict import Verdict
+from dpaudit.searching.examine import Examiner, Finding
+from dpaudit.searching.pairs import CHOICE, base_pair, crowds, neighbouring_pairs, related
+from dpaudit.searching.record import SearchedPair, SearchRecord, pair_rows
+from dpaudit.seeds import Stream
+from dpaudit.versions import today
+
+SECONDS: Final = 60.0
+FITS: Final = 200
+"""Fits that may be made to prove a leak from the release of a pair."""
+ROWS: Final = 20
+"""Synthetic rows asked of both worlds."""
+FEWEST: Final = 30
+"""Pairs that are tried whatever the time."""
+MOST: Final = 2000
+"""Pairs that are tried at most, unless more are asked for."""
+_REPLAYED: Final = 3
+"""Findings whose pairs are replayed as a whole."""
+_BY_SEVERITY: Final = (
+    *(Verdict.VIOLATION, Verdict.OVERSPENT, Verdict.INCONCLUSIVE, Verdict.CONSISTENT),
+)
+_OF_REPLAYS: Final = frozenset(field.name for field in fields(Options)) - {"hand_over"}
+
+
+class Limits(NamedTuple):
+    """Limits of a search.
+
+    Attributes:
+        ends: When it stops, by `time.monotonic`.
+        pairs: The most pairs to try.
+        records: The fewest rows of a table.
+        folder: Where tables and examples are kept; None for nowhere.
+    """
+
+    ends: float
+    pairs: int
+    records: int
+    folder: Path | None
+
+    def files(self, number: int) -> tuple[str, str]:
+        """The files of a finding's tables, with and without the record."""
+        folder = self.folder or Path()
+        return str(folder / f"pair-{number}-with.csv"), str(folder / f"pair-{number}-without.csv")
+
+
+class _TimeUpError(KeyboardInterrupt):
+    """The search has used its time; Hypothesis lets interrupts through."""
+
+
+class _ShownError(Exception):
+    """A pair shows something; each finding has a class of its own, by which Hypothesis sorts."""
+
+
+def search(
+    generator: object,
+    schema: Schema | str | Path,
+    *,
+    seconds: float = SECONDS,
+    pairs: int = MOST,
+    records: int = 0,
+    out: Path | str | None = None,
+    fits: int = FITS,
+    on_progress: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> SearchRecord:
+    """Searches the neighbouring tables of a schema for the smallest pairs that break a claim.
+
+    Hypothesis draws pairs of tables from the schema, steered towards those that spend most, and
+    shrinks what it finds. Two fits tell what a pair spends and where data goes around the noise;
+    three more pairs of fits with other seeds confirm it. The worst pairs are then replayed as a
+    whole. A search that finds nothing replays the costliest pair.
+
+    Args:
+        generator: As for `dpaudit.replay`.
+        schema: The public schema, or its file. No table is needed.
+        seconds: Time for the search, replays of what it found not counted; 30 pairs are tried in
+            any case.
+        pairs: The most pairs to try.
+        records: The fewest records of a table.
+        out: Folder in which the tables of findings are written, and examples kept that the next
+            search tries first. By default nothing is kept.
+        fits: Fits that may be made to prove a leak from the release of a pair.
+        on_progress: Called with a line of progress.
+        settings: Options of `dpaudit.replay`, and claim, parameters, rows, confidence and seed.
+
+    Returns:
+        What was found, the worst first.
+
+    Raises:
+        InputError: If anything is unusable, before any training.
+        ReplayError: If the generator fails on every first pair, cannot be followed, or its process
+            ends.
+    """
+    check_number("seconds", seconds, POSITIVE)
+    check_number("pairs", pairs, AT_LEAST_1, whole=True)
+    check_number("records", records, AT_LEAST_0, whole=True)
+    started = time.monotonic()
+    if out is not None:
+        _make_folder(Path(out))
+    asked = {name: settings.pop(name) for name in _OF_REPLAYS & settings.keys()}
+    options = Options.of(fits=fits, **asked)
+    spec = _build_spec(generator, schema, records, settings)
+    options = options.with_proof_of(spec.generator.generator)
+    first = base_pair(spec.table.schema, spec.claim.neighbours, records)
+    say = on_progress or (lambda line: None)
+    with started_as(spec) as start:
+        samplers = json.dumps([dict(sampler) for sampler in options.samplers])
+        open_processes = partial(opened_processes, start, samplers=samplers)
+        with open_processes() as processes:
+            ends = time.monotonic() + seconds
+            limits = Limits(ends, pairs, records, None if out is None else Path(out))
+            examiner = Examiner(processes, spec, options, Finding(None, "", -1.0, first))
+            say("the worst cases of an audit")
+            try_first_pairs(examiner, limits)
+            say(f"pairs that Hypothesis draws, for {seconds:g} s")
+            draw_pairs(examiner, limits)
+            ranked = sorted(examiner.smallest.values(), key=lambda finding: finding.rank)
+            findings = [finding for finding in ranked if examiner.is_confirmed(finding)]
+            searched = []
+            for number, finding in enumerate(findings or [examiner.costliest], 1):
+                files = limits.files(number)
+                fits_of_pair = examiner.fits_of(finding.pair, files, say=say)
+                if limits.folder is not None:
+                    for world, file in zip(World, files, strict=True):
+                        write_whole(Path(file), fits_of_pair.tables[world].to_csv(index=False))
+                whole = None
+                if number <= _REPLAYED:
+                    say(f"pair {number}: control")
+                    whole = _replay_whole(fits_of_pair, options, open_processes)
+                searched.append(_searched_pair(finding, fits_of_pair, options, whole))
+    return SearchRecord(
+        verdict=_verdict(searched, is_clean=not ranked),
+        generator=spec.generator.name,
+        parameters=spec.generator.parameters,
+        claim=spec.claim,
+        pairs=examiner.tried,
+        failed=examiner.failed,
+        failure=examiner.failure,
+        findings=tuple(searched) if findings else (),
+        unconfirmed=tuple(
+            f"{finding.kind} {finding.place}" for finding in ranked if finding not in findings
+        ),
+        costliest=None if findings else searched[0],
+        seed=spec.settings.seed,
+        seconds=time.monotonic() - started,
+        versions=spec.versions,
+        date=today(),
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"{folder} cannot be made: {io_reason(error)}; give another `out`"
+        ) from None
+
+
+def _build_spec(
+    generator: object, schema: Schema | str | Path, records: int, settings: dict[str, Any]
+) -> TwoWorldSpec:
+    """The first pair as an audit; every other one takes its tables' place."""
+    named = sorted({"data", "target", "targets", "worst_case", "neighbours_file"} & set(settings))
+    if named:
+        raise SettingsError(f"a search makes its own tables: leave out {listed(named)}")
+    path = str(schema) if isinstance(schema, str | Path) else None
+    public = load_schema(schema, no_table) if isinstance(schema, str | Path) else schema
+    if isinstance(public, LinkedTables):
+        raise SchemaError("a search draws pairs of one table, not of several: replay them")
+    stated = audit_settings(**{"rows": ROWS} | settings)
+    unit = stated_unit(stated.claim)
+    public = public if unit is None else public.with_unit(unit)
+    check_public(public, "a search")
+    pair = base_pair(public, Neighbours.ADD_REMOVE, records)
+    stated = stated.with_game(target=f"row:{pair.rows[0]}")
+    spec = build_two_worlds(generator, Table(pair.data, public, CHOICE, path), stated)
+    require_claim(spec.claim, method="a search")
+    return spec
+
+
+def try_first_pairs(examiner: Examiner, limits: Limits) -> None:
+    """Tries the worst cases of an audit, after a control of the first that the generator takes.
+
+    Raises:
+        ReplayError: If the generator fails on all of them, or is not repeatable.
+    """
+    schema, relation = examiner.spec.table.schema, examiner.spec.claim.neighbours
+    pairs = [base_pair(schema, relation, limits.records)]
+    if schema.unit is None:
+        worst = [related(pair, relation) for pair in searched_tables(schema).values()]
+        pairs += [pair for pair in worst if len(pair.data) > limits.records]
+    pairs += crowds(schema, relation, limits.records)
+    failure = None
+    for pair in pairs:
+        control = ReplayFindings()
+        try:
+            run_control(examiner.fits_of(pair), control)
+        except ReplayError as error:
+            failure = failure or error
+            continue
+        if control.control is not None:
+            raise ReplayError(
+                f"the code is not repeatable, so nothing can be compared: {control.control}"
+            )
+        examiner.without = control.without
+        break
+    else:
+        raise ReplayError(
+            f"{failure}; it does so on {counted(len(pairs), 'table')} of at most "
+            f"{max(len(pair.data) for pair in pairs)} rows: if it needs more, give `records`"
+        )
+    for pair in pairs:
+        examiner.examine(pair)
+
+
+def draw_pairs(examiner: Examiner, limits: Limits) -> None:
+    """Lets Hypothesis draw pairs, in rounds: each passes over what those before it found."""
+    spec, known = examiner.spec, set[object]()
+    strategy = neighbouring_pairs(
+        spec.table.schema, neighbours=spec.claim.neighbours, records=limits.records
+    )
+    for number in itertools.count():
+        affordable = int((limits.ends - time.monotonic()) / examiner.pace)
+        left = min(limits.pairs - examiner.tried, max(affordable, FEWEST - examiner.tried))
+        if left < 1:
+            return
+        _run_round(examiner, limits, strategy, known=frozenset(known), most=left, number=number)
+        if examiner.smallest.keys() <= known:
+            return
+        known |= examiner.smallest.keys()
+
+
+def _run_round(
+    examiner: Examiner,
+    limits: Limits,
+    strategy: SearchStrategy[NeighbouringTables],
+    *,
+    known: Collection[object],
+    most: int,
+    number: int,
+) -> None:
+    """A run of Hypothesis; what is known is passed over, so that something else is found."""
+    classes: dict[object, type[_ShownError]] = {}
+    folder = limits.folder
+    database = None if folder is None else DirectoryBasedExampleDatabase(folder / "examples")
+
+    @hypothesis.seed(Stream(examiner.spec.settings.seed, "", "search", number).seed())
+    @hypothesis.settings(
+        max_examples=most,
+        deadline=None,
+        database=database,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=(Phase.reuse, Phase.generate, Phase.target, Phase.shrink),
+        print_blob=False,
+    )
+    @hypothesis.given(strategy)
+    def examine(pair: NeighbouringTables) -> None:
+        if time.monotonic() > limits.ends and examiner.tried >= FEWEST:
+            raise _TimeUpError
+        shown = examiner.examine(pair)
+        if shown.kind is None:
+            hypothesis.target(shown.ratio, label="spent, of the claim")
+        elif shown.key not in known:
+            raise classes.setdefault(shown.key, type("Shown", (_ShownError,), {}))
+
+    with suppress(_TimeUpError, _ShownError, BaseExceptionGroup, Flaky):
+        examine()
+
+
+def _verdict(searched: Sequence[SearchedPair], *, is_clean: bool) -> Verdict:
+    """The worst verdict of the pairs; only a search without findings is consistent."""
+    verdicts = {pair.verdict for pair in searched if pair.verdict is not None}
+    if not is_clean:
+        verdicts = verdicts - {Verdict.CONSISTENT} | {Verdict.INCONCLUSIVE}
+    return next(verdict for verdict in _BY_SEVERITY if verdict in verdicts)
+
+
+def _replay_whole(
+    fits: Fits, options: Options, open_processes: Callable[[], AbstractContextManager[Processes]]
+) -> tuple[Verdict, str]:
+    """The verdict and the headline of a whole replay; its error where the generator fails."""
+    try:
+        record = replay_record(fits, options, open_processes, time.monotonic())
+    except ReplayError as error:
+        return Verdict.INCONCLUSIVE, f"not replayed: {error}"
+    return record.verdict, record.headline
+
+
+def _searched_pair(
+    finding: Finding, fits: Fits, options: Options, whole: tuple[Verdict, str] | None
+) -> SearchedPair:
+    """A pair with what it shows."""
+    spent = finding.ratio * fits.spec.claim.value
+    verdict, said = whole or (None, "")
+    return SearchedPair(
+        kind=finding.kind,
+        place=finding.place,
+        spent=spent if math.isfinite(spent) else None,
+        columns=tuple(map(str, finding.pair.data.columns)),
+        rows=pair_rows(finding.pair),
+        verdict=verdict,
+        said=said,
+        reproduce=command_of(fits, options),
+    )
