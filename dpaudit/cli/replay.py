@@ -77,14 +77,14 @@ class SearchOptions:
             smallest ones that break the claim.
         seconds: Time for the search; 30 pairs are tried in any case.
         pairs: The most pairs to try.
-        records: The fewest rows of a table, for code that needs some.
+        records: The fewest rows of a table; 0 tries tables without rows, too.
         out: Folder of a search: the tables that it finds, and examples for the next one.
     """
 
     search: bool = False
     seconds: Annotated[float, Option("S")] = 60.0
     pairs: Annotated[int, Option("N")] = 2000
-    records: Annotated[int, Option("N")] = 0
+    records: Annotated[int, Option("N")] = 1
     out: Annotated[str, Option("FOLDER")] = "dpaudit-search"
 
 

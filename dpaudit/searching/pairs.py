@@ -184,7 +184,7 @@ def _records(schema: Schema) -> st.SearchStrategy[Record]:
     simple = [simple_values(column) for column in schema.columns]
     extremes = [tuple(values[min(place, len(values) - 1)] for values in simple) for place in (0, 1)]
     extremes.append(tuple(values[-1] for values in simple))
-    return st.tuples(*map(_values, schema.columns)) | st.sampled_from(extremes)
+    return st.sampled_from(extremes) | st.tuples(*map(_values, schema.columns))
 
 
 def _draw_table(draw: Draw, schema: Schema, records: int) -> list[Record]:

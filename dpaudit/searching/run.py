@@ -58,7 +58,11 @@ _REPLAYED: Final = 3
 _BY_SEVERITY: Final = (
     *(Verdict.VIOLATION, Verdict.OVERSPENT, Verdict.INCONCLUSIVE, Verdict.CONSISTENT),
 )
-_OF_REPLAYS: Final = frozenset(field.name for field in fields(Options)) - {"hand_over"}
+_OF_ONE_PAIR: Final = frozenset(
+    ("data", "target", "targets", "worst_case", "neighbours_file", "hand_over")
+)
+"""Settings of a replay that a search has not."""
+_OF_REPLAYS: Final = frozenset(field.name for field in fields(Options)) - _OF_ONE_PAIR
 
 
 class Limits(NamedTuple):
@@ -96,7 +100,7 @@ def search(
     *,
     seconds: float = SECONDS,
     pairs: int = MOST,
-    records: int = 0,
+    records: int = 1,
     out: Path | str | None = None,
     fits: int = FITS,
     on_progress: Callable[[str], None] | None = None,
@@ -115,7 +119,7 @@ def search(
         seconds: Time for the search, replays of what it found not counted; 30 pairs are tried in
             any case.
         pairs: The most pairs to try.
-        records: The fewest records of a table.
+        records: The fewest rows of a table; 0 tries tables without rows, on which code often fails.
         out: Folder in which the tables of findings are written, and examples kept that the next
             search tries first. By default nothing is kept.
         fits: Fits that may be made to prove a leak from the release of a pair.
@@ -175,7 +179,7 @@ def search(
         pairs=examiner.tried,
         failed=examiner.failed,
         failure=examiner.failure,
-        findings=tuple(searched) if findings else (),
+        findings=tuple(sorted(searched, key=_severity)) if findings else (),
         unconfirmed=tuple(
             f"{finding.kind} {finding.place}" for finding in ranked if finding not in findings
         ),
@@ -200,9 +204,10 @@ def _build_spec(
     generator: object, schema: Schema | str | Path, records: int, settings: dict[str, Any]
 ) -> TwoWorldSpec:
     """The first pair as an audit; every other one takes its tables' place."""
-    named = sorted({"data", "target", "targets", "worst_case", "neighbours_file"} & set(settings))
+    named = sorted(_OF_ONE_PAIR & settings.keys())
     if named:
-        raise SettingsError(f"a search makes its own tables: leave out {listed(named)}")
+        names = listed([f"`{name}`" for name in named])
+        raise SettingsError(f"a search makes its own tables: leave out {names}")
     path = str(schema) if isinstance(schema, str | Path) else None
     public = load_schema(schema, no_table) if isinstance(schema, str | Path) else schema
     if isinstance(public, LinkedTables):
@@ -305,6 +310,11 @@ def _run_round(
 
     with suppress(_TimeUpError, _ShownError, BaseExceptionGroup, Flaky):
         examine()
+
+
+def _severity(pair: SearchedPair) -> int:
+    """The worst pair has the lowest; those that were not replayed come last."""
+    return len(_BY_SEVERITY) if pair.verdict is None else _BY_SEVERITY.index(pair.verdict)
 
 
 def _verdict(searched: Sequence[SearchedPair], *, is_clean: bool) -> Verdict:

@@ -27,6 +27,7 @@ def world() -> Iterator[OneWorld]:
         ("in_place", [(LAPLACE, [1.0, 4.0], [1.0] * 2)]),
         ("on_some", [(LAPLACE, [4.0], [1.0])]),
         ("in_blank_rows", [(LAPLACE, [4.0] * 4, [1.0] * 4)]),
+        ("padded", [(LAPLACE, [4.0] * 2, [1.0] * 2)]),
         ("of_shares", [(["gamma"] * 4, [4.0], [2.0])]),
         ("by_matrix", [(GAUSSIAN * 2, [4.0, 1.0], pytest.approx([3.0, 3.0 * 5**0.5]))]),
         ("correlated", [(GAUSSIAN * 2, [4.0] * 2, pytest.approx([2**0.5] * 2))]),

@@ -42,6 +42,11 @@ def on_some(n):
     return counts + noise
 
 
+def padded(n):
+    noise = np.concatenate([np.random.laplace(size=2), np.zeros(1)])
+    return np.array([n, n, 0.0]) + noise
+
+
 def in_blank_rows(n):
     noise = np.zeros((2, 2))
     for row in range(2):

@@ -78,7 +78,9 @@ class NoiseArray(Marked):
 
     @classmethod
     def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        if not all(isinstance(one, NoiseArray) and one.is_marked for one in items):
+        first = next(item for item in items if isinstance(item, NoiseArray) and item.is_marked)
+        items = [item if is_marked(item) else first.padding(item) for item in items]
+        if not all(isinstance(item, NoiseArray) for item in items):
             return None
         if len({tuple((part.law, part.seed) for part in one.parts) for one in items}) != 1:
             return None
@@ -90,6 +92,17 @@ class NoiseArray(Marked):
             for column in columns
         )
         return combination(join([plain(one) for one in items]), tuple(parts))
+
+    def padding(self, values: Any) -> Any:
+        """Plain zeros as noise with a factor of 0; other values as they are."""
+        zeros = np.asarray(values)
+        if isinstance(values, Marked) or not marks.world.are_zero(site(), zeros):
+            return values
+
+        def like(field: Any) -> Any:
+            return np.broadcast_to(np.ravel(field)[0], zeros.shape)
+
+        return combination(zeros, tuple(part.mapped(like).times(0.0) for part in self.parts))
 
     def changed(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))

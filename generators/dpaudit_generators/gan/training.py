@@ -157,16 +157,17 @@ class _CriticTrainer:
     def _drawn(self, protection: DpSgd) -> Tensor:
         """Gaussian noise of each model, flat; 0 in padding."""
         hidden, inputs = self._hidden, self._width + 1
-        noise = np.zeros((len(self._noise), hidden * self._rows.shape[1] + hidden))
         every = batches_of_an_epoch(protection.rate)
         if GradientFlaw.NOISE_SKIPPED in protection.flaws and self._number % every:
-            return torch.from_numpy(noise)
+            return torch.zeros(len(self._noise), hidden * self._rows.shape[1] + hidden).double()
         scale = protection.clip * protection.noise_multiplier
-        for mine, rng in zip(noise, self._noise, strict=True):
+        padding = np.zeros((hidden, self._rows.shape[1] - inputs))
+        each = []
+        for rng in self._noise:
             drawn = scale * rng.standard_normal(hidden * inputs + hidden)
-            mine[:-hidden].reshape(hidden, -1)[:, :inputs] = drawn[:-hidden].reshape(hidden, -1)
-            mine[-hidden:] = drawn[-hidden:]
-        return torch.from_numpy(noise)
+            weights = np.concatenate([drawn[:-hidden].reshape(hidden, inputs), padding], axis=1)
+            each.append(np.concatenate([weights.reshape(-1), drawn[-hidden:]]))
+        return torch.from_numpy(np.stack(each))
 
     def _parts(self, flat: Tensor) -> Pull:
         return Pull(
