@@ -100,7 +100,7 @@ def charges_of(transcript: Transcript, *, is_internal: Callable[[Site], bool]) -
         for pair in choice.tables:
             cost = TableCost.of(pair.inside, pair.outside)
             charges.append(StepCharge(choice.site, cost, choice.toss, SELECTED))
-    moved = (one for one in charges if not one.cost.epsilon <= _NOTHING)
+    moved = (charge for charge in charges if not charge.cost.epsilon <= _NOTHING)
     notes = tuple(dict.fromkeys(answers.notes))
     return Charges(tuple(moved), frozenset(answers.selected), notes)
 
@@ -129,7 +129,7 @@ class _Answers:
 
     def own(self) -> Iterator[NoisyStep]:
         """The steps that are not internal."""
-        return (one for one, hidden in zip(self.steps, self._internal, strict=True) if not hidden)
+        return (step for step, hidden in zip(self.steps, self._internal, strict=True) if not hidden)
 
     def place(self, number: int) -> tuple[int, int]:
         """The step of an answer, and its place there; -1 twice for one without noise."""
@@ -168,12 +168,12 @@ class _Answers:
 
     def kinds(self, numbers: Sequence[int]) -> Iterator[list[int]]:
         """Answers of known laws, by the classes of these laws and what is no array in them."""
-        found: dict[object, list[int]] = defaultdict(list)
+        by_kind: dict[object, list[int]] = defaultdict(list)
         for number in numbers:
             step = self.step(number)
             if step.laws is not None and not step.is_lost:
-                found[(*map(_kind, step.laws), step.toss)].append(number)
-        yield from found.values()
+                by_kind[(*map(_kind, step.laws), step.toss)].append(number)
+        yield from by_kind.values()
 
     def scores(self, numbers: Sequence[int], world: int) -> Scores:
         """Answers of one kind in one world: their values before noise, and their noise."""
@@ -183,7 +183,7 @@ class _Answers:
             step, place = self.place(number)
             places[step].append(place)
             order[step].append(at)
-        back = np.argsort(np.concatenate([np.asarray(one) for one in order.values()]))
+        back = np.argsort(np.concatenate([np.asarray(positions) for positions in order.values()]))
         before = np.concatenate(
             [self.steps[step].before[world][own] for step, own in places.items()]
         )
@@ -203,8 +203,8 @@ class _Answers:
 
 def _kind(law: NoiseLaw) -> object:
     fields = vars(law).items()
-    plain = ((name, one) for name, one in fields if not isinstance(one, np.ndarray | tuple))
-    counts = (len(one) for _, one in fields if isinstance(one, tuple))
+    plain = ((name, value) for name, value in fields if not isinstance(value, np.ndarray | tuple))
+    counts = (len(value) for _, value in fields if isinstance(value, tuple))
     return (type(law), *plain, *counts)
 
 
@@ -216,7 +216,7 @@ def _joined(laws: Sequence[NoiseLaw]) -> NoiseLaw:
     for name, first in vars(laws[0]).items():
         every = [getattr(law, name) for law in laws]
         if isinstance(first, tuple):
-            fields[name] = tuple(np.concatenate(one) for one in zip(*every, strict=True))
+            fields[name] = tuple(np.concatenate(column) for column in zip(*every, strict=True))
         else:
             fields[name] = np.concatenate(every) if isinstance(first, np.ndarray) else first
     return type(laws[0])(**fields)
@@ -333,13 +333,13 @@ def _shared(answers: _Answers) -> Iterator[StepCharge]:
         for draw, factor in draws
         if factor != 0
     ]
-    if len({one.draw for one in uses}) == len(uses):
+    if len({use.draw for use in uses}) == len(uses):
         return
-    for part in _components([(one.number, ~one.draw) for one in uses]):
+    for part in _components([(use.number, ~use.draw) for use in uses]):
         own = [uses[at] for at in part.tolist()]
-        if len({one.draw for one in own}) == len(own):
+        if len({use.draw for use in own}) == len(own):
             continue
-        numbers = list(dict.fromkeys(one.number for one in own))
+        numbers = list(dict.fromkeys(use.number for use in own))
         answers.take(numbers, selected=False)
         if any(map(answers.moved, numbers)):
             yield from _together(numbers, own, answers)
@@ -358,13 +358,13 @@ def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> It
     if any(step.laws is None or step.is_lost for step in steps):
         yield not_known("the law of shared noise is not known")
         return
-    draws = {draw: at for at, draw in enumerate(dict.fromkeys(one.draw for one in uses))}
+    draws = {draw: at for at, draw in enumerate(dict.fromkeys(use.draw for use in uses))}
     if len(numbers) > _MOST_SHARED or len(draws) > 2 * _MOST_SHARED:
         yield not_known("too many answers share noise")
         return
     own = [(step, place) for step, (_, place) in zip(steps, places, strict=True)]
     inside, outside, scale, other_scale = np.asarray(
-        [[one[place] for one in (*step.before, *step.scales)] for step, place in own]
+        [[values[place] for values in (*step.before, *step.scales)] for step, place in own]
     ).T
     shift = shift_of(inside, outside)
     if not np.all(np.isfinite(shift)):
@@ -375,8 +375,8 @@ def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> It
         return
     rows = {number: at for at, number in enumerate(numbers)}
     factors = np.zeros((len(numbers), len(draws)))
-    for one in uses:
-        factors[rows[one.number], draws[one.draw]] += one.factor
+    for use in uses:
+        factors[rows[use.number], draws[use.draw]] += use.factor
     error = _EQUAL * float(np.max(np.abs(shift))) + _NOTHING * float(np.nanmax(np.abs(inside)))
     left, sizes, right = np.linalg.svd(factors, full_matrices=False)
     known = sizes > _DEPENDENT * max(sizes[0], 1e-300)
@@ -394,7 +394,7 @@ def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> It
         for loss in map(short, np.abs(moves).tolist()):
             if loss > _NOTHING:
                 yield StepCharge(site, NoiseCost("laplace", 1.0, loss), toss, RELEASED)
-    elif known.sum() == 1 and len({one[:2] for one in uses}) == len(uses):
+    elif known.sum() == 1 and len({use[:2] for use in uses}) == len(uses):
         yield from answers.alone(numbers[0])
     else:
         yield not_known("the cost of shared noise is not known")
@@ -408,12 +408,12 @@ def _least_moves(factors: FloatArray, shift: FloatArray) -> FloatArray | None:
     """
     size = float(np.max(np.abs(shift)))
     both = np.hstack([factors, -factors])
-    found = scipy.optimize.linprog(
+    solution = scipy.optimize.linprog(
         np.ones(both.shape[1]), A_eq=both, b_eq=shift / size, method="highs"
     )
-    if found.x is None:
+    if solution.x is None:
         return None
-    first, second = np.split(found.x * size, 2)
+    first, second = np.split(solution.x * size, 2)
     return np.asarray(first - second)
 
 
@@ -470,41 +470,43 @@ def _selected(answers: _Answers) -> Iterator[StepCharge]:
             yield StepCharge(selection.site, OpenCost(why, np.nan, np.nan), None, SELECTED)
             voided.update(_numbers(selection))
         elif selection.kind is SelectionKind.COMPARED:
-            for one in _bounds(selection, answers):
-                uses.append((one, [one.number, one.number if one.other is None else one.other]))
+            for bound in _bounds(selection, answers):
+                uses.append(
+                    (bound, [bound.number, bound.number if bound.other is None else bound.other])
+                )
         elif numbers := _numbers(selection):
             uses.append((selection, numbers))
     pairs = [(own[0], number) for _, own in uses for number in own]
     owner = [at for at, (_, own) in enumerate(uses) for _ in own]
     constant: dict[int, list[float]] = {}
     for part in _components(pairs) if pairs else []:
-        group = [uses[at][0] for at in dict.fromkeys(owner[one] for one in part.tolist())]
-        numbers = list(dict.fromkeys(pairs[one][1] for one in part.tolist()))
-        if not any(answers.moved(one) for one in numbers):
+        group = [uses[at][0] for at in dict.fromkeys(owner[place] for place in part.tolist())]
+        numbers = list(dict.fromkeys(pairs[place][1] for place in part.tolist()))
+        if not any(answers.moved(number) for number in numbers):
             continue
-        free = all(answers.is_free(one) and one not in voided for one in numbers)
-        bounds = [one for one in group if isinstance(one, _Bound)]
-        selections = [one for one in group if isinstance(one, AnswerSelection)]
+        free = all(answers.is_free(number) and number not in voided for number in numbers)
+        bounds = [use for use in group if isinstance(use, _Bound)]
+        selections = [use for use in group if isinstance(use, AnswerSelection)]
         if free and len(numbers) == 1 and not selections:
-            constant[numbers[0]] = [one.offset for one in bounds]
+            constant[numbers[0]] = [bound.offset for bound in bounds]
             continue
-        found = None
+        charges = None
         if free and not bounds:
-            found = _of_rounds(selections, numbers, answers)
+            charges = _of_rounds(selections, numbers, answers)
         elif free and not selections:
-            found = _of_star(bounds, numbers, answers)
-        yield from _counted(found, numbers, answers)
+            charges = _of_star(bounds, numbers, answers)
+        yield from _counted(charges, numbers, answers)
     yield from _of_constants(constant, answers)
 
 
 def _counted(
-    found: list[StepCharge] | None, numbers: Sequence[int], answers: _Answers
+    charges: list[StepCharge] | None, numbers: Sequence[int], answers: _Answers
 ) -> Iterator[StepCharge]:
     """The charges of a group of answers; if there are none, they are left to be charged in full."""
-    if found is not None:
+    if charges is not None:
         answers.take(numbers, selected=True)
-        yield from found
-    elif any(answers.is_free(one) and answers.moved(one) for one in numbers):
+        yield from charges
+    elif any(answers.is_free(number) and answers.moved(number) for number in numbers):
         answers.notes.append("if all scores were released")
 
 
@@ -513,7 +515,7 @@ def _numbers(selection: AnswerSelection) -> list[int]:
     every = [selection.numbers]
     if selection.limit_numbers is not None:
         every.append(selection.limit_numbers)
-    return [one for one in np.concatenate(every).tolist() if one >= 0]
+    return [number for number in np.concatenate(every).tolist() if number >= 0]
 
 
 def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
@@ -532,11 +534,11 @@ def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
         selection.outcome,
     )
     for number, factor, offset, other, by, limit, outcome in zip(
-        *(one.tolist() for one in columns), strict=True
+        *(column.tolist() for column in columns), strict=True
     ):
         free = [
-            one if size_ != 0 and answers.is_free(one) else None
-            for one, size_ in ((number, factor), (other, by))
+            answer if multiple != 0 and answers.is_free(answer) else None
+            for answer, multiple in ((number, factor), (other, by))
         ]
         if free[0] is None and number >= 0:
             offset += factor * answers.value(number)
@@ -553,16 +555,18 @@ def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
 def _of_constants(constant: dict[int, list[float]], answers: _Answers) -> Iterator[StepCharge]:
     """The charges of answers that are compared with constants: of the cells between these."""
     batches: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for at, kind in enumerate(answers.kinds([one for one in constant if answers.moved(one)])):
+    for at, kind in enumerate(
+        answers.kinds([number for number in constant if answers.moved(number)])
+    ):
         for number in kind:
             batches[at, len(set(constant[number]))].append(number)
     for numbers in batches.values():
         worlds = [answers.scores(numbers, world) for world in (0, 1)]
-        if not all(one.law.has_cdf for one in worlds):
+        if not all(scores.law.has_cdf for scores in worlds):
             yield from _counted(None, numbers, answers)
             continue
-        bounds = np.asarray([sorted(set(constant[one])) for one in numbers])
-        tables = [np.exp(log_cells(one, _cuts(bounds, one))) for one in worlds]
+        bounds = np.asarray([sorted(set(constant[number])) for number in numbers])
+        tables = [np.exp(log_cells(scores, _cuts(bounds, scores))) for scores in worlds]
         answers.take(numbers, selected=True)
         for number, inside, outside in zip(numbers, *tables, strict=True):
             step = answers.step(number)
@@ -598,7 +602,7 @@ def _of_rounds(
         winners = _winners(selections)
         if winners is None:
             return None
-        places = [own.index(one) for one in winners]
+        places = [own.index(winner) for winner in winners]
     worlds = []
     for world in (0, 1):
         scores = answers.scores(own, world)
@@ -608,7 +612,9 @@ def _of_rounds(
         before = scores.before * first.factor[kept] + first.offset[kept]
         worlds.append(Scores(before, law))
     if len(places) == 1:
-        logs = [[one] if (one := log_largest(scores)) is not None else None for scores in worlds]
+        logs = [
+            [largest] if (largest := log_largest(scores)) is not None else None for scores in worlds
+        ]
     else:
         logs = [log_rounds(scores, places) for scores in worlds]
     inside, outside = logs
@@ -637,7 +643,7 @@ def _scored(selection: AnswerSelection) -> NDArray[np.bool_] | None:
 
 def _winners(selections: Sequence[AnswerSelection]) -> list[int] | None:
     """The largest, the largest of the rest, and so on; None if these are other selections."""
-    found: list[int] = []
+    winners: list[int] = []
     before: dict[int, tuple[float, float]] = {}
     for selection in selections:
         kept = _scored(selection)
@@ -647,13 +653,15 @@ def _winners(selections: Sequence[AnswerSelection]) -> list[int] | None:
         each = zip(selection.factor[kept].tolist(), selection.offset[kept].tolist(), strict=True)
         own = dict(zip(numbers, each, strict=True))
         winner = int(selection.numbers[int(selection.outcome[0])])
-        if found and own == before and winner == found[-1]:
+        if winners and own == before and winner == winners[-1]:
             continue  # the same once more
-        if found and own != {one: row for one, row in before.items() if one != found[-1]}:
+        if winners and own != {
+            number: row for number, row in before.items() if number != winners[-1]
+        }:
             return None
         before = own
-        found.append(winner)
-    return found
+        winners.append(winner)
+    return winners
 
 
 def _of_star(
@@ -664,34 +672,34 @@ def _of_star(
     It is the loss of all outcomes together, or of those with one outcome reversed, if that is
     larger; and no larger than that of all answers in full.
     """
-    degree = Counter(one for bound in bounds for one in (bound.number, bound.other))
-    centre = max((bounds[0].other, bounds[0].number), key=lambda one: degree[one])
-    if centre is None or any(one.other is None or one.slope == 0 for one in bounds):
+    degree = Counter(number for bound in bounds for number in (bound.number, bound.other))
+    centre = max((bounds[0].other, bounds[0].number), key=lambda number: degree[number])
+    if centre is None or any(bound.other is None or bound.slope == 0 for bound in bounds):
         return None
-    leaves = [one if one.other == centre else one.mirrored for one in bounds]
-    own = [one.number for one in leaves]
-    if any(one.other != centre for one in leaves) or len(set(own)) < len(own):
+    leaves = [bound if bound.other == centre else bound.mirrored for bound in bounds]
+    own = [leaf.number for leaf in leaves]
+    if any(leaf.other != centre for leaf in leaves) or len(set(own)) < len(own):
         return None
     kinds = [*answers.kinds(own), *answers.kinds([centre])]
-    steps = [answers.step(one) for one in (centre, own[0])]
+    steps = [answers.step(number) for number in (centre, own[0])]
     if len(kinds) != 2 or len(kinds[0]) < len(own) or steps[0].toss != steps[1].toss:
         return None
-    is_above = np.asarray([one.is_above for one in leaves])
+    is_above = np.asarray([leaf.is_above for leaf in leaves])
     slope, offset = (
-        np.asarray([getattr(one, name) for one in leaves]) for name in ("slope", "offset")
+        np.asarray([getattr(leaf, name) for leaf in leaves]) for name in ("slope", "offset")
     )
     logs = []
     for world in (0, 1):
         scores, limit = answers.scores(own, world), answers.scores([centre], world)
         if not (is_integrable(scores.law) and is_integrable(limit.law)):
             return None
-        found = log_bits(Comparisons(scores, slope, offset, limit), is_above)
-        if found is None:
+        log_chances = log_bits(Comparisons(scores, slope, offset, limit), is_above)
+        if log_chances is None:
             return None
-        logs.append(np.append(found[0], found[1]))
+        logs.append(np.append(log_chances[0], log_chances[1]))
     possible = np.maximum(*logs) > np.log(_RARE)
     possible[0] = True
-    in_full = sum(one.cost.epsilon for number in numbers for one in answers.alone(number))
+    in_full = sum(charge.cost.epsilon for number in numbers for charge in answers.alone(number))
     loss = min(float(np.max(np.abs(logs[0] - logs[1])[possible])), in_full)
     if loss <= _EQUAL:
         return []

@@ -117,8 +117,8 @@ class _Score(NamedTuple):
             return names(int(self.columns[place]))
         first, second = _differences(len(self.columns))
         at = place - len(self.columns)
-        one, other = (names(int(self.columns[side[at]])) for side in (first, second))
-        return f"{one} - {other}"
+        left, right = (names(int(self.columns[side[at]])) for side in (first, second))
+        return f"{left} - {right}"
 
 
 @dataclass
@@ -145,7 +145,7 @@ class _Trials:
     def guesses(self) -> list[bool]:
         """Whether each guess is right."""
         pairs = zip(self.odds, self.worlds, strict=True)
-        return [(one > 0) == world for one, world in pairs if one]
+        return [(odds > 0) == world for odds, world in pairs if odds]
 
     @property
     def evidence(self) -> float:
@@ -178,9 +178,9 @@ class _Trials:
             return False
         allowed = float(scipy.special.expit(self.claim.value)) + guarantee.delta
         sure = [
-            (one > 0) == world
-            for one, world in zip(self.odds, self.worlds, strict=True)
-            if abs(one) > self.claim.value
+            (odds > 0) == world
+            for odds, world in zip(self.odds, self.worlds, strict=True)
+            if abs(odds) > self.claim.value
         ]
         return len(sure) < 0.05 * len(self.odds) or sum(sure) <= allowed * len(sure)
 
@@ -206,10 +206,10 @@ def run_game(
 
     def play(group: Sequence[World]) -> None:
         wanted = [(world, next(numbers)) for world in group]
-        found = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
+        played = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
         if not trials.rows:
-            reader.learn(found, group)
-        trials.rows += reader.read(found, group)
+            reader.learn(played, group)
+        trials.rows += reader.read(played, group)
         trials.members += [world is World.IN for world in group]
 
     fits.say("pilot fits of the coin game")
@@ -284,9 +284,11 @@ class _Reader:
     def read(self, fits: Sequence[Played], worlds: Sequence[World]) -> list[FloatArray | None]:
         """The features of some fits; None for one that failed."""
         releases = [
-            self._fits.released(one, world) for one, world in zip(fits, worlds, strict=True)
+            self._fits.released(played, world) for played, world in zip(fits, worlds, strict=True)
         ]
-        tables = [one.tables[WORLDS.index(world)] for one, world in zip(fits, worlds, strict=True)]
+        tables = [
+            played.tables[WORLDS.index(world)] for played, world in zip(fits, worlds, strict=True)
+        ]
         return [
             None
             if release is None or self._features is None
@@ -296,7 +298,7 @@ class _Reader:
 
     def _of_tables(self, tables: Sequence[pd.DataFrame | None]) -> list[FloatArray]:
         """The features of the default attacks; NaN where a table has none."""
-        schema, attacks = self._fits.spec.table.schema, [one.attack for one in self._attacks]
+        schema, attacks = self._fits.spec.table.schema, [attack.attack for attack in self._attacks]
         features = [np.full(len(self._names), np.nan) for _ in tables]
         alike: dict[tuple[int, ...], list[int]] = {}
         values: dict[int, FloatArray] = {}
@@ -313,8 +315,8 @@ class _Reader:
         for places in alike.values():
             stack, nothing = np.stack([values[at] for at in places]), [NOTHING] * len(places)
             with suppress(AttackError):
-                found = features_of_values(stack, attacks, self._view, nothing)
-                for at, seen in zip(places, found, strict=True):
+                rows = features_of_values(stack, attacks, self._view, nothing)
+                for at, seen in zip(places, rows, strict=True):
                     features[at] = seen
         return features
 
@@ -342,7 +344,9 @@ def _with_differences(values: FloatArray) -> FloatArray:
 def _fit_score(trials: _Trials, least: float) -> _Score | None:
     """The score of some features that separates the worlds best; None if nothing does."""
     known = [
-        (row, one) for row, one in zip(trials.rows, trials.members, strict=True) if row is not None
+        (row, member)
+        for row, member in zip(trials.rows, trials.members, strict=True)
+        if row is not None
     ]
     if len({member for _, member in known}) < 2 or len(known) < 2 * len(WORLDS):
         return None

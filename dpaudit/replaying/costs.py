@@ -210,7 +210,8 @@ class TableCost(StepCost):
         """From the probabilities of all outcomes; those rare in both worlds count as equal."""
         most = np.maximum(inside, outside)
         both = (
-            np.where(most < _RARE, most, one).astype(float).tobytes() for one in (inside, outside)
+            np.where(most < _RARE, most, chances).astype(float).tobytes()
+            for chances in (inside, outside)
         )
         return cls(*both)
 
@@ -239,12 +240,12 @@ class TableCost(StepCost):
         if not math.isfinite(most) or inside.size > _MOST_OUTCOMES:
             return super().rho
         limits = [most / _ORDERS[-1]]
-        for one, other in ((inside, outside), (outside, inside)):
-            log_ratio = np.log(one[one > 0] / other[one > 0])[:, None]
+        for p, q in ((inside, outside), (outside, inside)):
+            log_ratio = np.log(p[p > 0] / q[p > 0])[:, None]
             top = float(np.max(log_ratio))
-            moments = one[one > 0] @ np.exp((_ORDERS - 1) * (log_ratio - top))
-            found = np.log(moments) / (_ORDERS - 1) + top
-            limits.append(float(np.max(found / np.append(1.0, _ORDERS[:-1]))))
+            moments = p[p > 0] @ np.exp((_ORDERS - 1) * (log_ratio - top))
+            divergences = np.log(moments) / (_ORDERS - 1) + top
+            limits.append(float(np.max(divergences / np.append(1.0, _ORDERS[:-1]))))
         return float(min(max(limits), super().rho))
 
     def privacy_loss(self, chance: float, width: float) -> PrivacyLossDistribution:
@@ -269,14 +270,14 @@ def _of_tables(inside: FloatArray, outside: FloatArray, width: float) -> Privacy
 
     both = (inside > 0) & (outside > 0)
     sides = []
-    for one, other in ((inside, outside), (outside, inside)):
-        losses = np.log(one[both]) - np.log(other[both])
+    for mass, other_mass in ((inside, outside), (outside, inside)):
+        losses = np.log(mass[both]) - np.log(other_mass[both])
         near = (np.floor(losses / width), np.ceil(losses / width))
         points = np.unique(np.concatenate([*near, [0.0]])).astype(int)
         order = np.argsort(-losses)
         left = np.searchsorted(-losses[order], -points * width)  # so many losses exceed the point
-        p, q = (np.append(0.0, np.cumsum(table[both][order])) for table in (one, other))
-        deltas = one[~both].sum() + p[left] - np.exp(points * width) * q[left]
+        p, q = (np.append(0.0, np.cumsum(table[both][order])) for table in (mass, other_mass))
+        deltas = mass[~both].sum() + p[left] - np.exp(points * width) * q[left]
         deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
         sides.append(pld_pmf.create_pmf_pessimistic_connect_dots(width, points, deltas))
     return PrivacyLossDistribution(*sides)
@@ -369,21 +370,21 @@ def epsilon_at(parts: Mapping[CostPart, int], delta: float) -> float:
     """
     if not parts:
         return 0.0
-    open_costs = [one.cost.at_delta for one in parts if isinstance(one.cost, OpenCost)]
+    open_costs = [part.cost.at_delta for part in parts if isinstance(part.cost, OpenCost)]
     if open_costs:
         return max(open_costs, key=math.isinf)
     (first, times), *others = parts.items()
     if not others and isinstance(first.cost, GaussianCost) and first.chance == 1.0:
         return gaussian_epsilon(first.cost.far * math.sqrt(times), delta)
-    if any(_is_disjoint(one.cost) for one in parts if one.chance == 1.0):
+    if any(_is_disjoint(part.cost) for part in parts if part.chance == 1.0):
         return math.inf
     if is_huge(parts):
         return _simply(parts, delta)
-    found = float(_composed(frozenset(parts.items())).get_epsilon_for_delta(delta))
-    if found == math.inf and any(_has_lone_outcome(one.cost) for one in parts):
-        return found
+    composed = float(_composed(frozenset(parts.items())).get_epsilon_for_delta(delta))
+    if composed == math.inf and any(_has_lone_outcome(part.cost) for part in parts):
+        return composed
     simple = _simply(parts, delta)  # for deltas below the mass that a composition cuts off
-    return found if math.isnan(simple) else min(found, simple)
+    return composed if math.isnan(simple) else min(composed, simple)
 
 
 def _is_disjoint(cost: StepCost) -> bool:
@@ -398,11 +399,11 @@ def _has_lone_outcome(cost: StepCost) -> bool:
 def _simply(parts: Mapping[CostPart, int], delta: float) -> float:
     """Epsilon by Rényi curves, of steps without largest loss, plus all largest losses."""
     rho = pure = 0.0
-    for one, times in parts.items():
-        if math.isfinite(one.cost.epsilon):
-            pure += one.cost.epsilon * times
+    for part, times in parts.items():
+        if math.isfinite(part.cost.epsilon):
+            pure += part.cost.epsilon * times
         else:
-            rho += one.cost.rho * times
+            rho += part.cost.rho * times
     if rho == math.inf:
         return math.nan
     return pure + epsilon_from_rdp(ORDERS, rho * ORDERS, delta=delta)
@@ -414,11 +415,11 @@ def is_huge(parts: Mapping[CostPart, int]) -> bool:
     Args:
         parts: As in `epsilon_at`.
     """
-    sizes = [_size(one.cost) for one in parts]
+    sizes = [_size(part.cost) for part in parts]
     whole = sum(
         size * times
-        for size, (one, times) in zip(sizes, parts.items(), strict=True)
-        if one.chance == 1.0
+        for size, (part, times) in zip(sizes, parts.items(), strict=True)
+        if part.chance == 1.0
     )
     return max([whole, *sizes]) > _MOST_COMPOSED
 
@@ -441,11 +442,13 @@ def _composed(parts: frozenset[tuple[CostPart, int]]) -> PrivacyLossDistribution
         kinds = Counter()
         for part, times in parts:
             kinds[CostPart(part.cost.larger(), part.chance)] += times
-    whole = sum(_size(one.cost) * n for one, n in kinds.items() if one.chance == 1.0)
-    sampled = max((_size(one.cost) for one in kinds if one.chance < 1.0), default=0.0)
+    whole = sum(_size(part.cost) * n for part, n in kinds.items() if part.chance == 1.0)
+    sampled = max((_size(part.cost) for part in kinds if part.chance < 1.0), default=0.0)
     width = max(_STEP, whole / _MOST_POINTS, sampled / _MOST_SAMPLED)
-    found = [one.cost.privacy_loss(one.chance, width).self_compose(n) for one, n in kinds.items()]
-    return reduce(lambda one, other: one.compose(other), found)
+    losses = [
+        part.cost.privacy_loss(part.chance, width).self_compose(n) for part, n in kinds.items()
+    ]
+    return reduce(lambda total, loss: total.compose(loss), losses)
 
 
 def short(value: float) -> float:

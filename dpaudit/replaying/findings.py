@@ -63,10 +63,10 @@ def internal_line(text: str) -> InternalLine:
     Raises:
         SettingsError: If it is neither.
     """
-    found = _LINE.match(text)
-    if found is None:
+    match = _LINE.match(text)
+    if match is None:
         raise SettingsError(f"`internal` is {text!r}: give FILE:LINE, or FILE:LINE: why")
-    return InternalLine(found["place"], found["why"] or "")
+    return InternalLine(match["place"], match["why"] or "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ class Options:
     @property
     def internal_lines(self) -> frozenset[tuple[str, int]]:
         """The file names and numbers of internal lines."""
-        places = (one.place.rpartition(":") for one in self.internal)
+        places = (line.place.rpartition(":") for line in self.internal)
         return frozenset((file, int(line)) for file, _, line in places)
 
 
@@ -156,8 +156,10 @@ class ReplayFindings:
         first, second = (fits.release_of(transcript, world) for world in World)
         parting = transcript.parting
         if first is not None and second is not None:
-            places = [one for one in differing_places(first, second) if one not in self.without]
-            rows = [one for one in places if are_rows(one)]
+            places = [
+                place for place in differing_places(first, second) if place not in self.without
+            ]
+            rows = [place for place in places if are_rows(place)]
             if parting is None and rows:
                 values = (f"{rows[0]} differ", "")
                 parting = Parting(kind=PartKind.ROWS, sites=(None, None), values=values)
@@ -187,7 +189,7 @@ class ReplayFindings:
     @property
     def has_late_choices(self) -> bool:
         """Whether rows are drawn with probabilities that differ between the worlds."""
-        return any(choice.is_late for one in self.pilots for choice in one.choices)
+        return any(choice.is_late for pilot in self.pilots for choice in pilot.choices)
 
     @property
     def unseen(self) -> frozenset[str]:
@@ -204,7 +206,7 @@ class ReplayFindings:
     def moves(self) -> bool:
         """Whether the record moved anything."""
         return any(
-            one.choices or any(step.moved.any() for step in one.noisy) for one in self.pilots
+            pilot.choices or any(step.moved.any() for step in pilot.noisy) for pilot in self.pilots
         )
 
     def take_seeds(self, seeds: Mapping[Site, Mapping[str, set[int]]]) -> None:
@@ -213,12 +215,12 @@ class ReplayFindings:
         Args:
             seeds: The numbers of the fits in which each seed was seen, by line.
         """
-        moved = {step.site for one in self.pilots for step in one.noisy if step.moved.any()}
+        moved = {step.site for pilot in self.pilots for step in pilot.noisy if step.moved.any()}
         for site in sorted(moved & set(seeds)):
             fits = seeds[site].values()
             if len(fits) == 1 and len(set.union(*fits)) > 1:
                 self.fixed_seeds += (site,)
-            elif any(len(one) > 1 for one in fits):
+            elif any(len(numbers) > 1 for numbers in fits):
                 self.few_seeds += (site,)
 
     @property
@@ -226,8 +228,8 @@ class ReplayFindings:
         """Lines at which `sample` draws noise for the record, anew at every call."""
         late = [
             step
-            for one in self.pilots
-            for step in one.noisy
-            if step.first >= one.sampled_from and step.moved.any()
+            for pilot in self.pilots
+            for step in pilot.noisy
+            if step.first >= pilot.sampled_from and step.moved.any()
         ]
         return tuple(sorted({step.site for step in late}))

@@ -88,9 +88,9 @@ class Fits:
     def pair(self, number: int, *, alike: World | None = None, **order: Any) -> Played:
         """A fit in each world under equal answers; on request both on the table of one world."""
         tables = {world: self.tables[alike or world] for world in WORLDS}
-        found = self._play(tables, number, **order)
-        self.seconds.append(found.transcript.seconds)
-        return found
+        played = self._play(tables, number, **order)
+        self.seconds.append(played.transcript.seconds)
+        return played
 
     def alone(self, world: World, number: int, **order: Any) -> Played:
         """A fit in one world, under answers from the coordinator."""
@@ -120,13 +120,13 @@ class Fits:
                 keeps_tables=keeps_tables,
             )
 
-        each = {world: [number for one, number in wanted if one is world] for world in WORLDS}
+        each = {world: [number for other, number in wanted if other is world] for world in WORLDS}
         with ThreadPoolExecutor(len(WORLDS)) as pool:
             played = {
                 world: pool.submit(list, map(partial(play, world), each[world])) for world in WORLDS
             }
-            found = {world: iter(played[world].result()) for world in WORLDS}
-        yield from (next(found[world]) for world, _ in wanted)
+            results = {world: iter(played[world].result()) for world in WORLDS}
+        yield from (next(results[world]) for world, _ in wanted)
 
     def _play(self, tables: dict[World, pd.DataFrame], number: int, **order: Any) -> Played:
         self.count += len(tables)
@@ -150,14 +150,14 @@ class Fits:
 
     def release_of(self, transcript: Transcript, world: World) -> FitRelease | None:
         """What a fit released to the attacker of this replay."""
-        found = transcript.releases[WORLDS.index(world)]
-        return found if found is None or self.watches_state else without_model(found)
+        release = transcript.releases[WORLDS.index(world)]
+        return release if release is None or self.watches_state else without_model(release)
 
     def in_processes(self, processes: Processes) -> Fits:
         """The same fits in other processes, which ask at the same lines."""
-        found = Fits(processes, self.spec, self.rng, self.watches_state, self.say, self.keeps)
-        found.worlds.lines = self.worlds.lines
-        return found
+        fits = Fits(processes, self.spec, self.rng, self.watches_state, self.say, self.keeps)
+        fits.worlds.lines = self.worlds.lines
+        return fits
 
     @property
     def pace(self) -> float:

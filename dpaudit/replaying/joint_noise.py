@@ -51,7 +51,9 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
         noises: The noise of each of its steps.
     """
     steps, noises, gone = transcript.noisy, list(noises), set()
-    uses = Counter(number for one in noises if one.on is not None for number in one.on.tolist())
+    uses = Counter(
+        number for noise in noises if noise.on is not None for number in noise.on.tolist()
+    )
     known = _used(transcript) | {number for number, times in uses.items() if times > 1}
     for place, noise in enumerate(noises):
         if noise.on is None:
@@ -73,11 +75,13 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
 
 def _used(transcript: Transcript) -> set[int]:
     """The answers that are released or selected from."""
-    selected = [one.numbers for one in transcript.selections]
+    selected = [selection.numbers for selection in transcript.selections]
     selected += [
-        one.limit_numbers for one in transcript.selections if one.limit_numbers is not None
+        selection.limit_numbers
+        for selection in transcript.selections
+        if selection.limit_numbers is not None
     ]
-    return transcript.released | {number for one in selected for number in one.tolist()}
+    return transcript.released | {number for numbers in selected for number in numbers.tolist()}
 
 
 def _step_of(steps: Sequence[NoisyStep], on: IntArray, known: Collection[int]) -> int | None:
@@ -130,7 +134,7 @@ def _taken(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict
 
 def _name_shared_draws(steps: list[NoisyStep], parts: Sequence[Parts]) -> None:
     """Names the draws of answers that share some, with each other or with later steps."""
-    every = [np.concatenate([numbers_of(part["ids"]) for part in one]) for one in parts]
+    every = [np.concatenate([numbers_of(part["ids"]) for part in own]) for own in parts]
     if not every:
         return
     ids, counts = np.unique(np.concatenate(every), return_counts=True)

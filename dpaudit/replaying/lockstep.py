@@ -222,14 +222,14 @@ class Worlds:
                 match.compare_notes()
             except _Parted as parted:
                 parting = parted.parting
-        failed = [one is not None for one in transcript.failures]
+        failed = [failure is not None for failure in transcript.failures]
         if parting is None and len(fits) > 1 and failed[0] != failed[1]:
-            first, second = (one or "ends" for one in transcript.failures)
+            first, second = (failure or "ends" for failure in transcript.failures)
             parting = Parting(kind=PartKind.FAILURE, sites=(None, None), values=(first, second))
         transcript.parting = parting
         transcript.unfollowed += [
-            Unfollowed(one, "drawn in a process that the generator started")
-            for one in self.processes.children
+            Unfollowed(site, "drawn in a process that the generator started")
+            for site in self.processes.children
         ]
         match.finish()
         return Played(transcript, (results[0][0], results[1][0]))
@@ -255,7 +255,7 @@ class Worlds:
                 "edge": order.edge,
                 "most_draws": order.most_draws,
                 "wide": order.wide,
-                "samples": [list(one) for one in order.samples],
+                "samples": [list(sample) for sample in order.samples],
                 "watch_state": order.watches_state,
             }
         )
@@ -314,13 +314,13 @@ class _Match:
             _Again: If a line must become a question.
         """
         while True:
-            said = {world: self._next_question(world, fits[world]) for world in fits}
-            for world, message in said.items():
+            questions = {world: self._next_question(world, fits[world]) for world in fits}
+            for world, message in questions.items():
                 if message is not None:
                     self._waiting.add(world)
                     self._take(world, message)
-            ended = [world for world, message in said.items() if message is None]
-            if len(ended) == len(said):
+            ended = [world for world, message in questions.items() if message is None]
+            if len(ended) == len(questions):
                 return
             if ended:
                 if (error := fits[ended[0]].exception()) is not None:
@@ -329,15 +329,18 @@ class _Match:
                     raise _Parted(PartKind.FAILURE, (None, None), *values)
                 self.end(ended[0])
             self.compare_notes(partial=bool(ended))
-            messages = [said.get(world, said[next(iter(said))]) for world in WORLDS]
-            kinds = [None if one is None else (one["kind"], Site(*one["site"])) for one in messages]
+            messages = [questions.get(world, questions[next(iter(questions))]) for world in WORLDS]
+            kinds = [
+                None if message is None else (message["kind"], Site(*message["site"]))
+                for message in messages
+            ]
             if kinds[0] is None or kinds[0] != kinds[1]:
-                steps = ("no further step" if one is None else one[0] for one in kinds)
-                lines = [None if one is None else one[1] for one in kinds]
+                steps = ("no further step" if kind is None else kind[0] for kind in kinds)
+                lines = [None if kind is None else kind[1] for kind in kinds]
                 raise _Parted(PartKind.STEPS, (lines[0], lines[1]), *steps)
             kind, site = kinds[0]
             reply = getattr(self, f"_on_{kind}")(site, *messages)
-            for world in said:
+            for world in questions:
                 self._processes[world].events.send(reply)
                 self._waiting.discard(world)
 
@@ -366,7 +369,7 @@ class _Match:
                 return None
 
     def _take_sites(self, world: World, message: dict[str, Any]) -> None:
-        self._processes[world].sites += [Site(*one) for one in message.get("sites", ())]
+        self._processes[world].sites += [Site(*site) for site in message.get("sites", ())]
 
     def _take(self, world: World, message: dict[str, Any]) -> None:
         """Keeps the notes that come with a message."""
@@ -389,39 +392,41 @@ class _Match:
 
     def finish(self) -> None:
         """Adds what the worlds said last to the transcript."""
-        found = self.transcript
-        for one in self._ended.values():
-            self.lines.bent.update((file, line) for file, line in one["bent"])
-            found.released |= set(numbers_of(one["released"]).tolist())
-            found.unfollowed += [Unfollowed(Site(*lost[:3]), lost[3]) for lost in one["lost"]]
-            found.bare += [Unfollowed(Site(*bare[:3]), bare[3]) for bare in one["bare"]]
-            found.sampled_from = int(one["sampled_from"])
-            for file, line, function, text in one["seeds"]:
-                found.seeds.setdefault(Site(file, line, function), set()).add(text)
-        if found.parting is None:  # of fits that were ended no notes were compared
+        transcript = self.transcript
+        for message in self._ended.values():
+            self.lines.bent.update((file, line) for file, line in message["bent"])
+            transcript.released |= set(numbers_of(message["released"]).tolist())
+            transcript.unfollowed += [
+                Unfollowed(Site(*lost[:3]), lost[3]) for lost in message["lost"]
+            ]
+            transcript.bare += [Unfollowed(Site(*bare[:3]), bare[3]) for bare in message["bare"]]
+            transcript.sampled_from = int(message["sampled_from"])
+            for file, line, function, text in message["seeds"]:
+                transcript.seeds.setdefault(Site(file, line, function), set()).add(text)
+        if transcript.parting is None:  # of fits that were ended no notes were compared
             for world, notes in self._notes.items():
                 tells = [
-                    (self._processes[world].sites[one[1]], one[3])
-                    for one in notes
-                    if one[0] == "tell"
+                    (self._processes[world].sites[note[1]], note[3])
+                    for note in notes
+                    if note[0] == "tell"
                 ]
-                found.unfollowed += [Unfollowed(site, more["text"]) for site, more in tells]
-        found.unfollowed = list(dict.fromkeys(found.unfollowed))
+                transcript.unfollowed += [Unfollowed(site, more["text"]) for site, more in tells]
+        transcript.unfollowed = list(dict.fromkeys(transcript.unfollowed))
         first = self._ended[self.order.worlds[0]]
-        found.draws = {Site(*one[:3]): one[3] for one in first["draws"]}
+        transcript.draws = {Site(*draw[:3]): draw[3] for draw in first["draws"]}
         releases = [self._ended.get(world, {}).get("release") for world in WORLDS]
-        failed = found.failures
-        found.releases = tuple(  # type: ignore[assignment]
-            release_of(one) if one and why is None else None
-            for one, why in zip(releases, failed, strict=True)
+        failed = transcript.failures
+        transcript.releases = tuple(  # type: ignore[assignment]
+            release_of(release) if release and why is None else None
+            for release, why in zip(releases, failed, strict=True)
         )
         for site, key, toss, comparisons in self._compared:
             table = table_of(comparisons)
             if not same(*table):
                 places = np.array([len(comparisons)], dtype=np.int64)
                 step = ChoiceStep(site=site, tables=(table,), places=places, toss=toss, key=key)
-                found.choices.append(step)
-        join_noise(found, self._noises)
+                transcript.choices.append(step)
+        join_noise(transcript, self._noises)
 
     # -- the notes -------------------------------------------------------------------------------
 
@@ -497,8 +502,8 @@ class _Match:
         drawn: list[list[tuple[Site, str]]] = []
         for world in WORLDS:
             sites, notes = self._processes[world].sites, self._notes[world]
-            drawn.append([(sites[one[1]], one[2]) for one in notes if one[0] == "draw"])
-            self._notes[world] = [one for one in notes if one[0] != "draw"]
+            drawn.append([(sites[note[1]], note[2]) for note in notes if note[0] == "draw"])
+            self._notes[world] = [note for note in notes if note[0] != "draw"]
         if drawn[0] != drawn[1]:
             differ = {site for site, _ in set(drawn[0]) ^ set(drawn[1])}
             site = min(differ or {site for side in drawn for site, _ in side})
@@ -542,12 +547,12 @@ class _Match:
 
     def _on_answer(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         sides = (inside, outside)
-        shapes = [np.shape(one["before"]) for one in sides]
+        shapes = [np.shape(side["before"]) for side in sides]
         if shapes[0] != shapes[1]:
-            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {one}" for one in shapes))
-        names = [[part["law"] for part in one["parts"]] for one in sides]
+            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
+        names = [[part["law"] for part in side["parts"]] for side in sides]
         if names[0] != names[1]:
-            raise _Parted(PartKind.STEPS, (site, site), *(", ".join(one) for one in names))
+            raise _Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
         before = Pair(flat(inside["before"]), flat(outside["before"]))
         noise = flat(sides[WORLDS.index(self.order.base)]["noise"])
         value = self._answer_of(site, before, noise, sides)
@@ -591,7 +596,7 @@ class _Match:
         key: Question | None = None,
     ) -> None:
         parts = sides[0]["parts"]
-        inside, outside = (law_of_parts(one["parts"]) for one in sides)
+        inside, outside = (law_of_parts(side["parts"]) for side in sides)
         seeds = {part["seed"] for part in parts}
         on, factor = sides[0].get("on"), sides[0].get("factor")
         self._noises.append(
@@ -634,24 +639,26 @@ class _Match:
         left = _shares(site, inside, outside)
         tables, places = [], []
         for _ in range(int(inside["count"])):
-            now = Pair(*(one / one.sum() for one in left))
+            now = Pair(*(chances / chances.sum() for chances in left))
             base = now[WORLDS.index(self.order.base)]
             places.append(int(self._rng.choice(len(base), p=base)))
             tables.append(now)
-            left = Pair(*(np.where(np.arange(len(one)) == places[-1], 0.0, one) for one in left))
-        found = np.asarray(places, dtype=np.int64)
-        self._add_choice(site, tables, found, is_late=inside["late"])
-        return {"places": found}
+            left = Pair(
+                *(np.where(np.arange(len(chances)) == places[-1], 0.0, chances) for chances in left)
+            )
+        drawn = np.asarray(places, dtype=np.int64)
+        self._add_choice(site, tables, drawn, is_late=inside["late"])
+        return {"places": drawn}
 
     def _on_coin(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         """Compares uniform draws that lie in [low, high) with limits and decides their side."""
         sides = (inside, outside)
-        shapes = [np.shape(one["limit"]) for one in sides]
+        shapes = [np.shape(side["limit"]) for side in sides]
         if shapes[0] != shapes[1]:
-            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {one}" for one in shapes))
+            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
         below = [
-            np.clip(flat((one["limit"] - one["low"]) / (one["high"] - one["low"])), 0.0, 1.0)
-            for one in sides
+            np.clip(flat((side["limit"] - side["low"]) / (side["high"] - side["low"])), 0.0, 1.0)
+            for side in sides
         ]
         base = below[WORLDS.index(self.order.base)]
         drawn = self._rng.random(base.shape)
@@ -669,11 +676,11 @@ class _Match:
         return {"under": under.astype(np.uint8)}
 
     def _compare_again(
-        self, site: Site, said: Mapping[str, Any], below: Sequence[FloatArray], under: bool
+        self, site: Site, question: Mapping[str, Any], below: Sequence[FloatArray], under: bool
     ) -> None:
         """Keeps a comparison of a single uniform draw; all of one draw are one choice."""
-        is_new = np.all(said["low"] == 0) and np.all(said["high"] == 1)
-        name = int(said["name"])
+        is_new = np.all(question["low"] == 0) and np.all(question["high"] == 1)
+        name = int(question["name"])
         if is_new or name not in self._coins:
             self._coins[name] = []
             self._compared.append((site, self._key("choose", site), self._toss, self._coins[name]))
@@ -684,7 +691,7 @@ class _Match:
     ) -> None:
         """Keeps a choice if its probabilities differ."""
         key = self._key("choose", site)
-        if any(not same(*one) for one in {id(one): one for one in tables}.values()):
+        if any(not same(*table) for table in {id(table): table for table in tables}.values()):
             self.transcript.choices.append(
                 ChoiceStep(
                     site=site,
@@ -702,10 +709,10 @@ class _Match:
 
 def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> Pair:
     """The probabilities of places in each world."""
-    weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
+    weights = [np.asarray(message["weights"], dtype=float) for message in (inside, outside)]
     counts = inside["count"], outside["count"]
     if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
         pairs = zip(counts, weights, strict=True)
-        values = (f"{count} of {len(one)} places" for count, one in pairs)
+        values = (f"{count} of {len(table)} places" for count, table in pairs)
         raise _Parted(PartKind.SHAPES, (site, site), *values)
-    return Pair(*(one / one.sum() for one in weights))
+    return Pair(*(table / table.sum() for table in weights))

@@ -32,8 +32,8 @@ def table_of(comparisons: Sequence[Comparison]) -> Pair:
     sides: list[FloatArray] = []
     for world in (0, 1):
         left, chances = 1.0, []
-        for one in comparisons:
-            taken = one[world] if one[2] else 1.0 - one[world]
+        for comparison in comparisons:
+            taken = comparison[world] if comparison[2] else 1.0 - comparison[world]
             chances.append(left * (1.0 - taken))
             left *= taken
         sides.append(np.array([*chances, left]))
@@ -57,7 +57,7 @@ def draws_of(
     ids = [np.broadcast_to(numbers_of(part["ids"]), size) for part in parts]
     loads = [np.broadcast_to(flat(part["factor"]) * flat(part["scale"]), size) for part in parts]
     return tuple(
-        tuple((int(one[at]), float(load[at])) for one, load in zip(ids, loads, strict=True))
+        tuple((int(numbers[at]), float(load[at])) for numbers, load in zip(ids, loads, strict=True))
         for at in range(size)
     )
 
@@ -82,7 +82,7 @@ def selection_of(site: Site, more: Mapping[str, Any], *, is_equal: bool) -> Answ
 def law_of_parts(parts: Sequence[Mapping[str, Any]]) -> NoiseLaw | None:
     """The noise law of one world's step, from its message."""
     return law_of(
-        [Share(one["law"], *(flat(one[name]) for name in Share._fields[1:])) for one in parts]
+        [Share(part["law"], *(flat(part[name]) for name in Share._fields[1:])) for part in parts]
     )
 
 
@@ -102,5 +102,5 @@ def shown(value: Any) -> str:
         return "another value"
     if values.size == 1:
         return f"{float(values.ravel()[0]):.6g}"
-    some = ", ".join(f"{float(one):.4g}" for one in values.ravel()[:3])
+    some = ", ".join(f"{float(number):.4g}" for number in values.ravel()[:3])
     return f"[{some}{', ...' if values.size > 3 else ''}] ({values.size} numbers)"

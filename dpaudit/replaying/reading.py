@@ -161,13 +161,13 @@ def bound_of(parts: Sequence[ReadThreshold], claim: Claim, *, fits: int, alpha: 
     """
     tau = -math.expm1(math.log(alpha / 2.0) / fits)
     inside, outside = (
-        math.prod(one) for one in zip(*(part.chances for part in parts), strict=True)
+        math.prod(chances) for chances in zip(*(part.chances for part in parts), strict=True)
     )
     hit, false = max(inside - tau, 0.0), min(outside + tau, 1.0)
     if hit <= false:
         return 0.0
-    found = guarantee_of(claim).statistic(np.array([1.0 - hit]), np.array([false]))
-    return max(0.0, float(np.ravel(found)[0]))
+    statistic = guarantee_of(claim).statistic(np.array([1.0 - hit]), np.array([false]))
+    return max(0.0, float(np.ravel(statistic)[0]))
 
 
 def find_readings(
@@ -204,7 +204,7 @@ def find_readings(
             release = fits.released(played, World.IN)
             if release is None or played.transcript.draws != pilots[-1].draws:
                 return []
-            if not all(_is_known(one, played.transcript, World.IN) for one in answers):
+            if not all(_is_known(answer, played.transcript, World.IN) for answer in answers):
                 return []
             own.append(release)
         releases.append(own)
@@ -213,19 +213,19 @@ def find_readings(
 
 def _most(pilots: Sequence[Transcript]) -> int:
     """Draws after which a fit is given up."""
-    return 1000 + 20 * max(sum(one.draws.values()) for one in pilots)
+    return 1000 + 20 * max(sum(pilot.draws.values()) for pilot in pilots)
 
 
 def _moved_answers(pilots: Sequence[Transcript]) -> list[Answer]:
     """The answers that move by the same shift under the same law in all replays, best first."""
-    found: list[tuple[float, Answer]] = []
-    others = [{step.key: step for step in one.noisy} for one in pilots[1:]]
+    ranked: list[tuple[float, Answer]] = []
+    others = [{step.key: step for step in pilot.noisy} for pilot in pilots[1:]]
     for step in pilots[0].noisy:
         if step.laws is None or step.is_lost or step.draws or not np.any(step.moved):
             continue
         if not all(law.has_cdf for law in step.laws) or step.toss is not None:
             continue
-        if any(not _same_step(step, one.get(step.key)) for one in others):
+        if any(not _same_step(step, steps.get(step.key)) for steps in others):
             continue
         for element in np.flatnonzero(step.moved).tolist():
             inside, outside = (law.element(element, step.answer.size) for law in step.laws)
@@ -233,9 +233,9 @@ def _moved_answers(pilots: Sequence[Transcript]) -> list[Answer]:
             answer = Answer(
                 step.key, element, step.answer.size, step.site, before, (inside, outside)
             )
-            found.append((abs(before[0] - before[1]) / max(answer.scale, 1e-300), answer))
-    found.sort(key=lambda one: -one[0])
-    return [answer for _, answer in found[:_MOST_ANSWERS]]
+            ranked.append((abs(before[0] - before[1]) / max(answer.scale, 1e-300), answer))
+    ranked.sort(key=lambda entry: -entry[0])
+    return [answer for _, answer in ranked[:_MOST_ANSWERS]]
 
 
 def _same_step(first: NoisyStep, second: NoisyStep | None) -> bool:
@@ -243,24 +243,26 @@ def _same_step(first: NoisyStep, second: NoisyStep | None) -> bool:
     if second is None or second.laws is None or second.is_lost:
         return False
     return (
-        all(same(one, other) for one, other in zip(first.before, second.before, strict=True))
-        and all(same(one, other) for one, other in zip(first.scales, second.scales, strict=True))
+        all(same(value, other) for value, other in zip(first.before, second.before, strict=True))
+        and all(
+            same(scale, other) for scale, other in zip(first.scales, second.scales, strict=True)
+        )
         and first.law_names == second.law_names
     )
 
 
 def _orders(answers: Sequence[Answer], places: FloatArray) -> dict[Question, FloatArray]:
     """Where each answer lies, in scales, by question."""
-    found: dict[Question, FloatArray] = {}
+    orders: dict[Question, FloatArray] = {}
     for answer, place in zip(answers, places, strict=True):
-        own = found.setdefault(answer.key, np.full(answer.size, np.nan))
+        own = orders.setdefault(answer.key, np.full(answer.size, np.nan))
         own[answer.element] = place
-    return found
+    return orders
 
 
 def _is_known(answer: Answer, played: Transcript, world: World) -> bool:
     """Whether a fit made an answer of the same law around the same value."""
-    step = next((one for one in played.noisy if one.key == answer.key), None)
+    step = next((step for step in played.noisy if step.key == answer.key), None)
     if step is None or step.laws is None or step.is_lost or step.draws:
         return False
     if step.answer.size != answer.size:
@@ -273,7 +275,7 @@ def _is_known(answer: Answer, played: Transcript, world: World) -> bool:
 
 def _same_fields(first: NoiseLaw, second: NoiseLaw) -> bool:
     pairs = zip(vars(first).values(), vars(second).values(), strict=True)
-    return all(same(np.asarray(one), np.asarray(other)) for one, other in pairs)
+    return all(same(np.asarray(value), np.asarray(other)) for value, other in pairs)
 
 
 def _coinciding(
@@ -283,11 +285,13 @@ def _coinciding(
     without: frozenset[str],
 ) -> list[AnswerReading]:
     """Numbers whose curves over the places of an answer coincide, move, and never turn."""
-    names = ReleasedNumbers.shared_by([one for own in releases for one in own], without=without)
-    values = np.array([[names.of(one) for one in own] for own in releases], dtype=float)
+    names = ReleasedNumbers.shared_by(
+        [release for own in releases for release in own], without=without
+    )
+    values = np.array([[names.of(release) for release in own] for own in releases], dtype=float)
     varies = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     places = np.flatnonzero(varies)
-    found: list[AnswerReading] = []
+    readings: list[AnswerReading] = []
     for index, answer in enumerate(answers):
         order = np.argsort(placed[:, index, :], axis=1)
         curves = np.take_along_axis(values[:, :, places], order[:, :, None], axis=1)
@@ -298,8 +302,8 @@ def _coinciding(
         good = (movement > 0) & (apart <= _TOLERANCE * movement) & (rises ^ falls)
         if good.any():
             best = int(np.flatnonzero(good)[0])
-            found.append(AnswerReading(answer, names.name(int(places[best])), bool(rises[best])))
-    return found
+            readings.append(AnswerReading(answer, names.name(int(places[best])), bool(rises[best])))
+    return readings
 
 
 def prove(
@@ -335,16 +339,16 @@ def prove(
         for size in _SIZES
         if 2 * size <= budget
     )
-    size, bound = next((one for one in bounds if one[1] > claim.value), (0, 0.0))
+    size, bound = next((pair for pair in bounds if pair[1] > claim.value), (0, 0.0))
     if not size:
         return None, "a released number is too coarse for this many fits"
     wanted = [(world, 2 * at + place) for at in range(size) for place, world in enumerate(WORLDS)]
     for done, group in enumerate(_groups(wanted)):
         fits.say(f"natural fits: {min(len(wanted), (done + 1) * len(group))} of {len(wanted)}")
         for (world, _), played in zip(group, fits.natural(group), strict=True):
-            found = played.transcript
-            if found.draws != draws or not _agrees(
-                parts, fits.released(played, world), found, world
+            transcript = played.transcript
+            if transcript.draws != draws or not _agrees(
+                parts, fits.released(played, world), transcript, world
             ):
                 return None, "in a natural fit the released number did not follow its answer"
     return Proof(tuple(parts), len(wanted), bound), ""
@@ -360,16 +364,16 @@ def _plan(
 ) -> list[ReadThreshold] | None:
     """The event that is expected to prove more than the claim in the fewest fits."""
     distinct: dict[object, AnswerReading] = {}
-    for one in readings:
-        distinct.setdefault((one.answer.key, one.answer.element), one)
+    for reading in readings:
+        distinct.setdefault((reading.answer.key, reading.answer.element), reading)
     numbers: dict[Number, AnswerReading] = {}
-    for one in distinct.values():
-        numbers.setdefault(one.number, one)
+    for reading in distinct.values():
+        numbers.setdefault(reading.number, reading)
     best = list(numbers.values())[:_MOST_JOINED]
     for size in _SIZES:
         if 2 * size > budget:
             return None
-        found = max(
+        plan = max(
             (
                 (bound_of(parts, claim, fits=size, alpha=alpha), count, reach)
                 for count in range(1, len(best) + 1)
@@ -378,26 +382,26 @@ def _plan(
             ),
             default=(0.0, 0, 0.0),
         )
-        if found[0] > 1.02 * claim.value:
-            return _event(best[: found[1]], found[2])
+        if plan[0] > 1.02 * claim.value:
+            return _event(best[: plan[1]], plan[2])
     return None
 
 
 def _event(readings: Sequence[AnswerReading], reach: float) -> list[ReadThreshold]:
     """Thresholds this many scales from the value in world "in", towards world "out"."""
     parts = []
-    for one in readings:
-        inside, outside = one.answer.before
+    for reading in readings:
+        inside, outside = reading.answer.before
         is_above = inside >= outside
         side = -1.0 if is_above else 1.0
-        middle = inside + side * reach * one.answer.scale
-        half = 0.5 * _NARROW * one.answer.scale
+        middle = inside + side * reach * reading.answer.scale
+        half = 0.5 * _NARROW * reading.answer.scale
         low, high = middle - half, middle + half
-        if one.answer.laws[0].whole:
+        if reading.answer.laws[0].whole:
             # the noise is whole: the threshold lies between two possible answers
             low = inside + math.floor(middle - inside)
             high = low + 1.0
-        parts.append(ReadThreshold(one, low, high, math.nan, is_above))
+        parts.append(ReadThreshold(reading, low, high, math.nan, is_above))
     return parts
 
 
@@ -426,13 +430,13 @@ def _narrow(fits: Fits, part: ReadThreshold, first_fit: int) -> ReadThreshold | 
     while high - low > (1.0 if is_whole else _NARROW * answer.scale) * 1.001:
         middle = 0.5 * (low + high)
         middle = center + math.floor(middle - center) if is_whole else middle
-        found = number_at(middle)
-        if found is None:
+        number = number_at(middle)
+        if number is None:
             return None
-        if found == first:
+        if number == first:
             low = middle
         else:
-            high, last = middle, found
+            high, last = middle, number
     value = 0.5 * (first + last)
     if value in (first, last):
         value = last if part.reading.rises else first
@@ -456,7 +460,7 @@ def _agrees(
         value = _value_in(release, part.reading.number)
         if value is None or math.isnan(value) or not _is_known(answer, transcript, world):
             return False
-        step = next(one for one in transcript.noisy if one.key == answer.key)
+        step = next(step for step in transcript.noisy if step.key == answer.key)
         if part.contradicts(float(step.answer[answer.element]), part.is_seen(value)):
             return False
     return True

@@ -28,7 +28,7 @@ def are_rows(place: str) -> bool:
 def differing_places(first: FitRelease, second: FitRelease) -> tuple[str, ...]:
     """Places whose content differs by a bit, or that only one of two releases has."""
     places = dict.fromkeys((*first.digests, *second.digests))
-    return tuple(one for one in places if first.digests.get(one) != second.digests.get(one))
+    return tuple(place for place in places if first.digests.get(place) != second.digests.get(place))
 
 
 class Number(NamedTuple):
@@ -69,7 +69,9 @@ class ReleasedNumbers:
                 for place, values in first.items()
                 if place not in without
                 and values.size
-                and all(one.numbers.get(place, _NONE).size == values.size for one in releases)
+                and all(
+                    release.numbers.get(place, _NONE).size == values.size for release in releases
+                )
             )
         )
 
@@ -118,43 +120,45 @@ class ReleaseFeatures:
         """The features that may differ, from releases of both worlds."""
         numbers = ReleasedNumbers.shared_by(releases, without=without)
         aligned = {place for place, _ in numbers.places}
-        every = dict.fromkeys(place for one in releases for place in one.digests)
+        every = dict.fromkeys(place for release in releases for place in release.digests)
         contents: list[tuple[str, str]] = []
         present: list[str] = []
         for place in every:
             if place in without:
                 continue
-            held = Counter(one.digests.get(place) for one in releases)
+            held = Counter(release.digests.get(place) for release in releases)
             if None in held:
                 present.append(place)
             if place not in aligned and len(held) > 1:
-                common = [one for one, _ in held.most_common(_MOST_DIGESTS) if one is not None]
-                contents += [(place, one) for one in common]
-        arrays = {place for one in releases for place in one.numbers} - aligned - without
+                common = [
+                    digest for digest, _ in held.most_common(_MOST_DIGESTS) if digest is not None
+                ]
+                contents += [(place, digest) for digest in common]
+        arrays = {place for release in releases for place in release.numbers} - aligned - without
         return cls(numbers, tuple(sorted(arrays)), tuple(contents), tuple(present))
 
     @property
     def size(self) -> int:
         """How many features there are."""
-        numbers = sum(one for _, one in self.numbers.places)
+        numbers = sum(size for _, size in self.numbers.places)
         return numbers + len(self.arrays) + len(self.contents) + len(self.present)
 
     def read(self, release: FitRelease) -> FloatArray:
         """The features of a release; missing numbers are NaN."""
-        found = self.numbers.of(release)
-        size = sum(one for _, one in self.numbers.places)
+        numbers = self.numbers.of(release)
+        size = sum(count for _, count in self.numbers.places)
         return np.concatenate(
             [
-                np.full(size, np.nan) if found is None else found,
-                [float(release.numbers.get(one, _NONE).size) for one in self.arrays],
-                [float(release.digests.get(one) == digest) for one, digest in self.contents],
-                [float(one in release.digests) for one in self.present],
+                np.full(size, np.nan) if numbers is None else numbers,
+                [float(release.numbers.get(place, _NONE).size) for place in self.arrays],
+                [float(release.digests.get(place) == digest) for place, digest in self.contents],
+                [float(place in release.digests) for place in self.present],
             ]
         )
 
     def name(self, index: int) -> str:
         """A feature in words."""
-        size = sum(one for _, one in self.numbers.places)
+        size = sum(count for _, count in self.numbers.places)
         if index < size:
             return f"`{self.numbers.name(index)}`"
         index -= size
@@ -170,6 +174,6 @@ def without_model(release: FitRelease) -> FitRelease:
     """Only the synthetic rows of a release."""
     kept = {place for place in release.digests if are_rows(place)}
     return FitRelease(
-        numbers={place: one for place, one in release.numbers.items() if place in kept},
-        digests={place: one for place, one in release.digests.items() if place in kept},
+        numbers={place: values for place, values in release.numbers.items() if place in kept},
+        digests={place: digest for place, digest in release.digests.items() if place in kept},
     )

@@ -49,9 +49,9 @@ def packed(message: Dict[str, Any]) -> bytes:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, dict):
-            return {key: plain(one) for key, one in value.items()}
+            return {key: plain(part) for key, part in value.items()}
         if isinstance(value, (list, tuple)):
-            return [plain(one) for one in value]
+            return [plain(part) for part in value]
         return value
 
     head = json.dumps(plain(message)).encode()
@@ -73,10 +73,10 @@ def unpacked(message: bytes) -> dict[str, Any]:
         offset += size
         return np.frombuffer(raw, dtype=np.dtype(dtype)).reshape(shape).copy()
 
-    found: Dict[str, Any] = json.loads(
+    fields: Dict[str, Any] = json.loads(
         message[_LENGTH.size : _LENGTH.size + length], object_hook=array
     )
-    return found
+    return fields
 
 
 class Channel:
@@ -124,10 +124,10 @@ def site() -> Site:
         sites = known[1]
         if sites is not None:
             line = frame.f_lineno
-            found = sites.get(line)
-            if found is None:
-                found = sites[line] = (code.co_filename, line, code.co_name)
-            return found
+            here = sites.get(line)
+            if here is None:
+                here = sites[line] = (code.co_filename, line, code.co_name)
+            return here
         outer = frame
         frame = frame.f_back
     return (outer.f_code.co_filename, outer.f_lineno, outer.f_code.co_name)

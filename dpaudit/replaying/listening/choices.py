@@ -27,7 +27,7 @@ class CoinState(NamedTuple):
 
     def mapped(self, change: Callable[[Any], Any]) -> CoinState:
         """The state with the same change applied to all arrays."""
-        return CoinState(*(change(one) for one in self[:5]), where=self.where)
+        return CoinState(*(change(array) for array in self[:5]), where=self.where)
 
     def read(self) -> None:
         """Notes that something may depend on the draws: what is made of them has another law."""
@@ -89,7 +89,7 @@ def tossed(marked: Any, bound: Any, is_below: bool, where: Site) -> Any:
 def _asked(state: CoinState, limit: Any, where: Site) -> Any:
     """Whether coins are under their limits: the coordinator decides."""
     shape = limit.shape
-    low, high, value = (np.broadcast_to(one, shape) for one in state[:3])
+    low, high, value = (np.broadcast_to(array, shape) for array in state[:3])
     name = state.low.__array_interface__["data"][0]
     reply = marks.world.ask("coin", where, low=low, high=high, limit=limit, value=value, name=name)
     under = np.asarray(reply["under"], dtype=bool).reshape(shape)
@@ -122,7 +122,7 @@ def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
 
 def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -> None:
     """Decides on which side of its limit the target's coin falls, if both are possible."""
-    low, high, value = (float(one[place]) for one in state[:3])
+    low, high, value = (float(array[place]) for array in state[:3])
     inside = min(max(float(limit[place]), low), high)
     share = (inside - low) / (high - low)
     if not 0.0 < share < 1.0:
@@ -137,7 +137,7 @@ def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -
 
 def _between(state: CoinState, limit: Any, where: Site) -> Any:
     """Finds the two of several limits between which a coin lies."""
-    low, high, value = (float(one.reshape(())) for one in state[:3])
+    low, high, value = (float(array.reshape(())) for array in state[:3])
     edges = np.concatenate([[low], np.sort(np.clip(limit, low, high), axis=None), [high]])
     place = int(chosen(np.diff(edges), (), where))
     inside = edges[place] + (value - low) / (high - low) * (edges[place + 1] - edges[place])
@@ -206,5 +206,5 @@ def weighted(weights: Any, shape: Any, where: Site) -> Any:
     drawn = world.stream(where, shape if shape != () else None).random(shape)
     if world.edge is not None:
         drawn = np.full(shape, world.edge)
-    found = np.searchsorted(total / total[-1], drawn, side="right")
-    return np.minimum(found, np.flatnonzero(weights)[-1])
+    places = np.searchsorted(total / total[-1], drawn, side="right")
+    return np.minimum(places, np.flatnonzero(weights)[-1])

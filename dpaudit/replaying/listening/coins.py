@@ -57,13 +57,13 @@ class CoinArray(Marked):
 
     @classmethod
     def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        if not all(isinstance(one, CoinArray) and one.is_marked for one in items):
+        if not all(isinstance(array, CoinArray) and array.is_marked for array in items):
             return None
-        fields = [join([one.state[at] for one in items]) for at in range(5)]
+        fields = [join([array.state[at] for array in items]) for at in range(5)]
         state = CoinState(*fields, where=items[0].state.where)
         content, factor, offset = (
-            join([get(one) for one in items])
-            for get in (plain, lambda one: one.factor, lambda one: one.offset)
+            join([get(array) for array in items])
+            for get in (plain, lambda array: array.factor, lambda array: array.offset)
         )
         return _coin(content, state, factor, offset)
 
@@ -123,7 +123,9 @@ class CurveArray(Marked):
     def changed(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
         grid = [np.asarray(change(self.grid[..., at])) for at in range(curves.POINTS)]
-        sources = [one._replace(places=np.asarray(change(one.places))) for one in self.sources]
+        sources = [
+            source._replace(places=np.asarray(change(source.places))) for source in self.sources
+        ]
         return _curve(content, np.stack(grid, axis=-1), tuple(sources))
 
     def end(self, why: str) -> None:
@@ -137,14 +139,14 @@ class CurveArray(Marked):
     @cached_property
     def curve_law(self) -> Optional[curves.Known]:
         """The law that its values are quantiles of, if draws may still be any; None if of none."""
-        return curves.law_of(self.grid, tuple(one.drawn for one in self.sources))
+        return curves.law_of(self.grid, tuple(source.drawn for source in self.sources))
 
     @property
     def law(self) -> Optional[curves.Known]:
         """The law of its values, if each draw occurs once; None if they have no known law."""
         places = self.sources[0].places
-        for one in self.sources:
-            if not _are_whole(one.state) or not np.array_equal(one.places, places):
+        for source in self.sources:
+            if not _are_whole(source.state) or not np.array_equal(source.places, places):
                 return None
         return None if len(np.unique(places)) < places.size else self.curve_law
 
@@ -156,13 +158,18 @@ class CurveArray(Marked):
         if not self.is_marked or not marks.world.hears:
             return self
         world, known, content = marks.world, self.law, self.view(np.ndarray)
-        form = (tuple(one.name for one in self.sources), None if known is None else known.form)
-        uses = [world.curved.setdefault(one.name, (form, one.state)) for one in self.sources]
+        form = (
+            tuple(source.name for source in self.sources),
+            None if known is None else known.form,
+        )
+        uses = [
+            world.curved.setdefault(source.name, (form, source.state)) for source in self.sources
+        ]
         if known is None or any(use[0] != form for use in uses):
             self.end("a sum")
             return content
         state, places = self.sources[0].state, self.sources[0].places
-        world.bent.update(one.state.where[:2] for one in self.sources)
+        world.bent.update(source.state.where[:2] for source in self.sources)
         ids = world.curve_ids.setdefault((form, known.turn), np.full(state.value.size, -1))
         new = places[ids[places] < 0]
         ids[new] = world.noise_ids(new.shape, state.where)
@@ -243,9 +250,9 @@ def _words(content: Any, unit: Any, count: int) -> Any:
 
 
 def _coin(content: Any, state: Any, factor: Any, offset: Any) -> Any:
-    found = np.asarray(content).view(CoinArray)
-    found.state, found.factor, found.offset = state, np.asarray(factor), np.asarray(offset)
-    return found
+    array = np.asarray(content).view(CoinArray)
+    array.state, array.factor, array.offset = state, np.asarray(factor), np.asarray(offset)
+    return array
 
 
 class CoinInteger(int):
@@ -267,12 +274,12 @@ class CoinInteger(int):
     __ge__ = partialmethod(_against, name="__ge__")
 
     def __add__(self, other: Any) -> Any:
-        found = int.__add__(self, other)
+        total = int.__add__(self, other)
         if type(other) is not int:
-            return found
+            return total
         own = self.array
         offset = own.offset + other
-        return _integer(found, _coin(np.array(float(found)), own.state, own.factor, offset))
+        return _integer(total, _coin(np.array(float(total)), own.state, own.factor, offset))
 
     __radd__ = __add__
 
@@ -281,39 +288,44 @@ class CoinInteger(int):
 
 
 def _integer(value: int, marked: Any) -> CoinInteger:
-    found = CoinInteger(value)
-    found.array = marked
-    return found
+    number = CoinInteger(value)
+    number.array = marked
+    return number
 
 
 # -- functions of uniform draws ------------------------------------------------------------------
 
 
 def _curve(content: Any, grid: Any, sources: Tuple[CurveSource, ...]) -> Any:
-    found = np.asarray(content).view(CurveArray)
-    found.grid, found.sources = grid, sources
-    return found
+    array = np.asarray(content).view(CurveArray)
+    array.grid, array.sources = grid, sources
+    return array
 
 
 def _followed(call: MarkedCall) -> Any:
     """The result of a call with uniform draws, or functions of them, among its inputs."""
-    if not any(isinstance(one, (CoinArray, CurveArray)) and one.is_marked for one in call.inputs):
+    if not any(
+        isinstance(value, (CoinArray, CurveArray)) and value.is_marked for value in call.inputs
+    ):
         return NotImplemented
     if call.method == "function" and call.name in ("searchsorted", "digitize"):
-        found = choices.looked_up(call)
+        result = choices.looked_up(call)
     else:
-        found = _bent(call)
-        if found is NotImplemented and len(call.inputs) <= 2:
-            found = _affine(call)
-    if found is not NotImplemented:
-        return found
+        result = _bent(call)
+        if result is NotImplemented and len(call.inputs) <= 2:
+            result = _affine(call)
+    if result is not NotImplemented:
+        return result
     sums = call.name in (*marks.LINEAR, "add", "subtract", "matmul")
-    inputs = [one.as_noise() if sums and isinstance(one, Marked) else one for one in call.inputs]
-    for one in inputs:
-        if isinstance(one, (CoinArray, CurveArray)):
-            one.end(call.name)
     inputs = [
-        marks.bare(one) if isinstance(one, (CoinArray, CurveArray)) else one for one in inputs
+        value.as_noise() if sums and isinstance(value, Marked) else value for value in call.inputs
+    ]
+    for value in inputs:
+        if isinstance(value, (CoinArray, CurveArray)):
+            value.end(call.name)
+    inputs = [
+        marks.bare(value) if isinstance(value, (CoinArray, CurveArray)) else value
+        for value in inputs
     ]
     if not any(map(is_marked, inputs)):
         return NotImplemented
@@ -325,23 +337,26 @@ def _bent(call: MarkedCall) -> Any:
     inputs, ufunc = call.inputs, call.function
     if call.method != "__call__" or call.kwargs or ufunc.nout != 1 or len(inputs) > 2:
         return NotImplemented
-    marked = [one for one in inputs if isinstance(one, Marked)]
-    if not all(isinstance(one, (CoinArray, CurveArray)) and one.is_marked for one in marked):
+    marked = [value for value in inputs if isinstance(value, Marked)]
+    if not all(isinstance(value, (CoinArray, CurveArray)) and value.is_marked for value in marked):
         return NotImplemented
     if len(marked) == 1 and isinstance(marked[0], CoinArray) and _is_affine(call):
         return NotImplemented
-    sides = [_as_curve(one) if isinstance(one, Marked) else one for one in inputs]
-    if any(one is None for one in sides):
+    sides = [_as_curve(value) if isinstance(value, Marked) else value for value in inputs]
+    if any(side is None for side in sides):
         return NotImplemented
     if call.name in ("add", "subtract") and _are_noise(sides):
         return NotImplemented
-    others = [np.asarray(one) for one in sides if not isinstance(one, Marked)]
-    if any(one.dtype.kind not in "fiub" for one in others):
+    others = [np.asarray(side) for side in sides if not isinstance(side, Marked)]
+    if any(other.dtype.kind not in "fiub" for other in others):
         return NotImplemented
     with np.errstate(all="ignore"):
         content = np.asarray(ufunc(*map(marks.bare, inputs)))
         grid = ufunc(
-            *(one.grid if isinstance(one, Marked) else np.asarray(one)[..., None] for one in sides)
+            *(
+                side.grid if isinstance(side, Marked) else np.asarray(side)[..., None]
+                for side in sides
+            )
         )
     sources = _sources(sides, content.shape)
     if content.dtype != np.float64 or sources is None or content.size > _MOST_CURVED:
@@ -398,33 +413,33 @@ def _are_whole(state: CoinState) -> bool:
 
 def _are_noise(sides: Any) -> bool:
     """Whether the sides of a sum are noise, of separate draws, or noise and a value."""
-    both = [one for one in sides if isinstance(one, Marked)]
-    names = [source.name for one in both for source in one.sources]
-    return len(set(names)) == len(names) and all(one.law is not None for one in both)
+    both = [side for side in sides if isinstance(side, Marked)]
+    names = [source.name for side in both for source in side.sources]
+    return len(set(names)) == len(names) and all(side.law is not None for side in both)
 
 
 def _sources(sides: Any, shape: Any) -> Any:
     """The draws that a result depends on, one or two for each element; None if there are more."""
-    found: Dict[Any, CurveSource] = {}
-    for one in sides:
-        for source in one.sources if isinstance(one, Marked) else ():
+    sources: Dict[Any, CurveSource] = {}
+    for side in sides:
+        for source in side.sources if isinstance(side, Marked) else ():
             places = np.broadcast_to(source.places, shape)
-            known = found.setdefault(source.name, source._replace(places=places))
+            known = sources.setdefault(source.name, source._replace(places=places))
             if not np.array_equal(known.places, places):
                 return None
-    return tuple(found.values()) if len(found) <= 2 else None
+    return tuple(sources.values()) if len(sources) <= 2 else None
 
 
 def _affine(call: MarkedCall) -> Any:
     """Uniform draws times and plus plain values, and comparisons with these."""
     inputs, name = call.inputs, call.name
-    marked = [one for one in inputs if isinstance(one, Marked)]
+    marked = [value for value in inputs if isinstance(value, Marked)]
     first = marked[0]
     if len(marked) != 1 or not isinstance(first, CoinArray) or call.method != "__call__":
         return NotImplemented
     if call.out is not None and call.out is not first:
         return NotImplemented
-    if any(plain(one).dtype.kind not in "fiub" for one in inputs):
+    if any(plain(value).dtype.kind not in "fiub" for value in inputs):
         return NotImplemented
     other = plain(inputs[1] if inputs[0] is first else inputs[0]) if len(inputs) == 2 else None
     if name in marks.MIRRORED:
@@ -464,7 +479,7 @@ def _spread(marked: Any, shape: Any) -> Any:
     """Broadcasts draws; the array itself if the shape stays, since their state is writable."""
     if marked.shape == shape:
         return marked
-    return marked.changed(lambda one: np.broadcast_to(one, shape))
+    return marked.changed(lambda field: np.broadcast_to(field, shape))
 
 
 marks.followers.insert(0, _followed)

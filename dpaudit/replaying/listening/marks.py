@@ -111,7 +111,7 @@ def bare(value: Any) -> Any:
     if isinstance(value, Marked):
         return value.view(np.ndarray)
     if isinstance(value, (list, tuple)) and any(True for _ in _flattened(value)):
-        return type(value)(bare(one) for one in value)
+        return type(value)(bare(part) for part in value)
     return value
 
 
@@ -121,7 +121,7 @@ def unmarked(value: Any, why: str = "a function") -> Any:
         array_of(value).end(why)
         return plain(value).item() if isinstance(value, MarkedNumber) else plain(value)
     if isinstance(value, (list, tuple)) and any(True for _ in _flattened(value)):
-        return type(value)(unmarked(one, why) for one in value)
+        return type(value)(unmarked(part, why) for part in value)
     return value
 
 
@@ -137,9 +137,9 @@ def number_of(marked: Any) -> Any:
     content = marked.view(np.ndarray)[()]
     if not marked.is_marked:
         return content
-    found = marked.number(content)
-    found.array = marked
-    return found
+    number = marked.number(content)
+    number.array = marked
+    return number
 
 
 def is_marked(value: Any) -> bool:
@@ -151,17 +151,19 @@ def combined(values: Any) -> Any:
     """Joins a list of marked numbers or arrays, perhaps nested, into one marked array if it can."""
     if type(values) not in (list, tuple) or (_kinds | {list, tuple}).isdisjoint(map(type, values)):
         return values
-    items = [array_of(combined(one)) for one in values]
-    if len({np.shape(one) for one in items}) != 1:
+    items = [array_of(combined(value)) for value in values]
+    if len({np.shape(item) for item in items}) != 1:
         return values
-    found = _joined(items, np.stack)
-    return values if found is None else found
+    joined = _joined(items, np.stack)
+    return values if joined is None else joined
 
 
 def _joined(items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
     """Arrays as one array, which is marked; None if no kind joins them."""
-    items = [one.as_noise() if isinstance(one, Marked) else one for one in items]
-    for kind in sorted({type(one) for one in items if is_marked(one)}, key=lambda one: one.rank):
+    items = [item.as_noise() if isinstance(item, Marked) else item for item in items]
+    for kind in sorted(
+        {type(item) for item in items if is_marked(item)}, key=lambda kind: kind.rank
+    ):
         return kind.joined(items, join)
     return None
 
@@ -188,7 +190,7 @@ def _settled(value: Any) -> Any:
     if kind in (list, tuple):
         return value if _kinds.isdisjoint(map(type, value)) else kind(map(_settled, value))
     if kind is dict:
-        return {key: _settled(one) for key, one in value.items()}
+        return {key: _settled(part) for key, part in value.items()}
     if kind is slice:
         return slice(*map(as_count, (value.start, value.stop, value.step)))
     return as_count(value) if getattr(kind, "keeps_noise", True) else unmarked(value)
@@ -285,10 +287,10 @@ class Marked(np.ndarray):
         if not self.is_marked:
             return content
         if isinstance(content, np.ndarray):
-            return self.changed(lambda one: np.asarray(one)[key])
+            return self.changed(lambda field: np.asarray(field)[key])
         # a view: information about a coin is shared by all its views
         key = (*key, ...) if isinstance(key, tuple) else (key, ...)
-        return number_of(self.changed(lambda one: np.asarray(one)[key]))
+        return number_of(self.changed(lambda field: np.asarray(field)[key]))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         value = array_of(value)
@@ -306,7 +308,10 @@ class Marked(np.ndarray):
         """Nested lists of marked numbers."""
         if self.ndim == 0:
             return number_of(self)
-        return [one.tolist() if isinstance(one, (Marked, np.ndarray)) else one for one in self]
+        return [
+            element.tolist() if isinstance(element, (Marked, np.ndarray)) else element
+            for element in self
+        ]
 
     def item(self, *index: Any) -> Any:
         """One element, marked."""
@@ -334,7 +339,7 @@ class Marked(np.ndarray):
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         """As in numpy."""
-        return self.changed(lambda one: np.asarray(one).reshape(*shape, **kwargs))
+        return self.changed(lambda field: np.asarray(field).reshape(*shape, **kwargs))
 
     def ravel(self, *_: Any, **__: Any) -> Any:
         """As in numpy."""
@@ -344,11 +349,11 @@ class Marked(np.ndarray):
 
     def squeeze(self, axis: Any = None) -> Any:
         """As in numpy."""
-        return self.changed(lambda one: np.squeeze(one, axis))
+        return self.changed(lambda field: np.squeeze(field, axis))
 
     def transpose(self, *axes: Any) -> Any:
         """As in numpy."""
-        return self.changed(lambda one: np.asarray(one).transpose(*axes))
+        return self.changed(lambda field: np.asarray(field).transpose(*axes))
 
     @property
     def T(self) -> Any:  # noqa: N802 - numpy's name
@@ -432,7 +437,9 @@ def _ending(name: str) -> Any:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if name in LINEAR and self.is_marked:
             return called(getattr(np, name), (self, *args), kwargs)
-        return getattr(unmarked(self, name), name)(*(unmarked(one, name) for one in args), **kwargs)
+        return getattr(unmarked(self, name), name)(
+            *(unmarked(value, name) for value in args), **kwargs
+        )
 
     return method
 
@@ -517,14 +524,14 @@ Numpy finds the type of a number in the first base class, which therefore has no
 
 def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """The result of a numpy universal function when some inputs are marked."""
-    inputs = tuple(array_of(combined(one)) for one in inputs)
+    inputs = tuple(array_of(combined(value)) for value in inputs)
     if world.hears and any(map(is_marked, inputs)):
         inputs = tuple(map(_as_numbers, inputs))
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         call = MarkedCall(ufunc.__name__, method, inputs, kwargs, site(), function)
-        found = followed(call)
-        if found is not NotImplemented:
-            return found
+        result = followed(call)
+        if result is not NotImplemented:
+            return result
     return _computed(getattr(ufunc, method), inputs, kwargs)
 
 
@@ -547,19 +554,19 @@ def called(function: Any, args: Any, kwargs: Any) -> Any:
             return getattr(first, _OWN_METHODS[name])(*args[1:], **kwargs)
     if name in _STRUCTURAL:
         if name.startswith("atleast") and len(args) > 1:
-            return tuple(function(one) for one in args)
+            return tuple(function(array) for array in args)
         moved = _moved(function, args, kwargs)
         if moved is not None:
             return moved
-    args = tuple(array_of(combined(one)) for one in args)
+    args = tuple(array_of(combined(value)) for value in args)
     if world.hears and any(map(is_marked, args)):
-        found = followed(MarkedCall(name, "function", args, kwargs, site(), function))
-        if found is not NotImplemented:
-            return found
+        result = followed(MarkedCall(name, "function", args, kwargs, site(), function))
+        if result is not NotImplemented:
+            return result
     if name in _HARMLESS:
         return function(*map(bare, args), **kwargs)
-    values = [unmarked(one, name) for one in args]
-    return function(*values, **{key: unmarked(one, name) for key, one in kwargs.items()})
+    values = [unmarked(value, name) for value in args]
+    return function(*values, **{key: unmarked(value, name) for key, value in kwargs.items()})
 
 
 def followed(call: MarkedCall) -> Any:
@@ -567,11 +574,11 @@ def followed(call: MarkedCall) -> Any:
     if call.name in _HARMLESS:
         return NotImplemented
     for follow in followers:
-        found = follow(call)
-        if found is not NotImplemented:
-            return found
-    for one in _flattened(call.inputs):
-        one.end(call.name)
+        result = follow(call)
+        if result is not NotImplemented:
+            return result
+    for array in _flattened(call.inputs):
+        array.end(call.name)
     return NotImplemented
 
 
@@ -579,11 +586,11 @@ def _computed(function: Any, inputs: Any, kwargs: Any) -> Any:
     """The result for plain numbers; marks of an array that it is written to end."""
     if "out" not in kwargs:
         return function(*map(bare, inputs), **kwargs)
-    for one in kwargs["out"]:
-        if isinstance(one, Marked):
-            one.forget()
-    found = function(*map(bare, inputs), **{**kwargs, "out": tuple(map(bare, kwargs["out"]))})
-    return kwargs["out"][0] if len(kwargs["out"]) == 1 else found
+    for array in kwargs["out"]:
+        if isinstance(array, Marked):
+            array.forget()
+    result = function(*map(bare, inputs), **{**kwargs, "out": tuple(map(bare, kwargs["out"]))})
+    return kwargs["out"][0] if len(kwargs["out"]) == 1 else result
 
 
 def into(out: Any, content: Any) -> Any:
@@ -604,22 +611,22 @@ def _moved(function: Any, args: Any, kwargs: Any) -> Any:
             return None
         parts = function(first.view(np.ndarray), *rest, **kwargs)
         if not isinstance(parts, list):
-            return first.changed(lambda one: function(np.asarray(one), *rest, **kwargs))
+            return first.changed(lambda field: function(np.asarray(field), *rest, **kwargs))
         return [
-            first.changed(lambda one, at=at: function(np.asarray(one), *rest, **kwargs)[at])
+            first.changed(lambda field, at=at: function(np.asarray(field), *rest, **kwargs)[at])
             for at in range(len(parts))
         ]
     if isinstance(first, (list, tuple)):
         return _joined(
-            [array_of(combined(one)) for one in first],
+            [array_of(combined(value)) for value in first],
             lambda arrays: function(arrays, *rest, **kwargs),
         )
     return None
 
 
 def _flattened(values: Any) -> Any:
-    for one in values:
-        if isinstance(one, (list, tuple)):
-            yield from _flattened(one)
-        elif isinstance(one, (Marked, MarkedNumber)):
-            yield array_of(one)
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flattened(value)
+        elif isinstance(value, (Marked, MarkedNumber)):
+            yield array_of(value)

@@ -78,18 +78,18 @@ class NoiseArray(Marked):
 
     @classmethod
     def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        if not all(isinstance(one, NoiseArray) and one.is_marked for one in items):
+        if not all(isinstance(array, NoiseArray) and array.is_marked for array in items):
             return None
-        if len({tuple((part.law, part.seed) for part in one.parts) for one in items}) != 1:
+        if len({tuple((part.law, part.seed) for part in array.parts) for array in items}) != 1:
             return None
-        columns = zip(*(one.parts for one in items))
+        columns = zip(*(array.parts for array in items))
         parts = (
             column[0]._replace(
                 **{name: join([getattr(part, name) for part in column]) for name in FIELDS}
             )
             for column in columns
         )
-        return combination(join([plain(one) for one in items]), tuple(parts))
+        return combination(join([plain(array) for array in items]), tuple(parts))
 
     def changed(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
@@ -131,7 +131,7 @@ class NoiseArray(Marked):
         """The noise broadcast to a shape."""
         if self.shape == shape:
             return self
-        return self.changed(lambda one: np.broadcast_to(one, shape))  # type: ignore[no-any-return]
+        return self.changed(lambda field: np.broadcast_to(field, shape))  # type: ignore[no-any-return]
 
 
 def noise(
@@ -184,15 +184,15 @@ def drawn_part(
 ) -> NoisePart:
     """New draws of a law, one per element of an array of a shape."""
     ids = marks.world.noise_ids(shape, where)
-    full = (np.broadcast_to(np.asarray(one, dtype=float), shape) for one in parameters)
+    full = (np.broadcast_to(np.asarray(parameter, dtype=float), shape) for parameter in parameters)
     return NoisePart(law, ids, np.ones(shape), *full, seed=seed, site=where)
 
 
 def combination(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
     """Numbers as a linear combination of draws."""
-    found = np.asarray(content).view(NoiseArray)
-    found.parts = parts
-    return found
+    array = np.asarray(content).view(NoiseArray)
+    array.parts = parts
+    return array
 
 
 def end(parts: Tuple[NoisePart, ...], why: str) -> None:
@@ -234,12 +234,12 @@ def answer(
         "first": world.next_answer,
     }
     if earlier is not None:
-        step["on"], step["factor"] = (np.broadcast_to(one, shape) for one in earlier)
+        step["on"], step["factor"] = (np.broadcast_to(field, shape) for field in earlier)
     ids = world.answer_ids(shape)
     if world.natural:
         world.note("answer", where, **step, value=value.astype(float))
-        found = marks.into(out, value)
-        return value[()] if found is None else found
+        written = marks.into(out, value)
+        return value[()] if written is None else written
     reply = np.asarray(world.ask("answer", where, **step)["value"])
     return scores.answered(reply.reshape(shape).astype(value.dtype), ids, out=out)
 
@@ -247,12 +247,12 @@ def answer(
 def _answered_in_part(before: Any, added: NoiseArray, noisy: Any, where: Site, out: Any) -> Any:
     """Answers for the elements with noise; the others stay as they are."""
     marks.world.equal("operand", where, before[~noisy])
-    some = marks.array_of(answer(before[noisy], added.changed(lambda one: one[noisy]), where))
+    some = marks.array_of(answer(before[noisy], added.changed(lambda field: field[noisy]), where))
     value = np.array(before, dtype=np.result_type(before, plain(added)))
     value[noisy] = plain(some)
     if marks.world.natural:
-        found = marks.into(out, value)
-        return value if found is None else found
+        written = marks.into(out, value)
+        return value if written is None else written
     ids = np.full(before.shape, -1)
     ids[noisy] = np.arange(marks.world.next_answer - int(noisy.sum()), marks.world.next_answer)
     return scores.answered(value, ids, out=out)
@@ -265,16 +265,16 @@ def noise_by(linear: Callable[[Any], Any], marked: NoiseArray) -> Any:
         linear: The function of an array.
         marked: The noise, of at most `MOST_DRAWS` draws.
     """
-    found = np.asarray(linear(marked.view(np.ndarray)))
+    content = np.asarray(linear(marked.view(np.ndarray)))
     parts = []
     for place in np.ndindex(marked.shape):
         unit = np.zeros(marked.shape)
         unit[place] = 1.0
         column = np.asarray(linear(unit), dtype=float)
         for part in marked.parts:
-            spread = part.mapped(lambda one, at=place: np.broadcast_to(one[at], found.shape))
+            spread = part.mapped(lambda field, at=place: np.broadcast_to(field[at], content.shape))
             parts.append(spread.times(column))
-    return marks.number_of(combination(found, _gathered(parts)))
+    return marks.number_of(combination(content, _gathered(parts)))
 
 
 def _gathered(parts: List[NoisePart]) -> Tuple[NoisePart, ...]:
@@ -282,7 +282,7 @@ def _gathered(parts: List[NoisePart]) -> Tuple[NoisePart, ...]:
     kinds: Dict[Any, List[NoisePart]] = defaultdict(list)
     for part in parts:
         kinds[part.law, part.seed, part.site].append(part)
-    found = []
+    gathered = []
     for same in kinds.values():
         factors = np.stack([part.factor for part in same])
         count = int(np.max(np.count_nonzero(factors, axis=0), initial=1))
@@ -292,19 +292,19 @@ def _gathered(parts: List[NoisePart]) -> Tuple[NoisePart, ...]:
             for name in FIELDS
         }
         for at in range(len(order)):
-            found.append(same[0]._replace(**{name: fields[name][at] for name in FIELDS}))
-    return tuple(found)
+            gathered.append(same[0]._replace(**{name: fields[name][at] for name in FIELDS}))
+    return tuple(gathered)
 
 
 def summed(marked: NoiseArray, axis: Any, *, keepdims: bool) -> Any:
     """The sum of noise, of all or along an axis."""
-    flat = marked.changed(np.ravel if axis is None else lambda one: np.moveaxis(one, axis, 0))
+    flat = marked.changed(np.ravel if axis is None else lambda field: np.moveaxis(field, axis, 0))
     if not 0 < len(flat) <= _MOST_SUMMED:
         return NotImplemented
     content = np.add.reduce(marked.view(np.ndarray), axis=axis, keepdims=keepdims)
     shape = np.shape(content)
     parts = [
-        part.mapped(lambda one, at=at: one[at].reshape(shape))
+        part.mapped(lambda field, at=at: field[at].reshape(shape))
         for part in flat.parts
         for at in range(len(flat))
     ]
@@ -313,7 +313,7 @@ def summed(marked: NoiseArray, axis: Any, *, keepdims: bool) -> Any:
 
 def _followed(call: MarkedCall) -> Any:
     """The result of a call with noise, but no uniform draws, among its inputs."""
-    noises = [one for one in call.inputs if isinstance(one, NoiseArray) and one.is_marked]
+    noises = [value for value in call.inputs if isinstance(value, NoiseArray) and value.is_marked]
     if not noises:
         return NotImplemented
     first, axis = noises[0], call.kwargs.get("axis", 0)
@@ -338,9 +338,11 @@ def _followed(call: MarkedCall) -> Any:
             with np.errstate(all="ignore"):
                 return _scaled(first, 1.0 / np.asarray(plain(marks.unmarked(other))), call)
     if call.is_of("less", "less_equal", "greater", "greater_equal") and any(
-        isinstance(one, scores.ScoreArray) for one in call.inputs
+        isinstance(value, scores.ScoreArray) for value in call.inputs
     ):
-        return call.function(*(one.as_answer() if is_marked(one) else one for one in call.inputs))
+        return call.function(
+            *(value.as_answer() if is_marked(value) else value for value in call.inputs)
+        )
     return NotImplemented
 
 
@@ -396,13 +398,13 @@ def _linear(call: MarkedCall, marked: NoiseArray) -> Any:
     if call.name in ("triu", "tril") and call.inputs[0] is marked:
         return marked.times(call.function(np.ones(marked.shape), *call.inputs[1:], **call.kwargs))
     if marked.size > MOST_DRAWS or any(
-        isinstance(one, (list, tuple, Marked)) and marks.bare(one) is not one
-        for one in call.kwargs.values()
+        isinstance(value, (list, tuple, Marked)) and marks.bare(value) is not value
+        for value in call.kwargs.values()
     ):
         return NotImplemented
-    place = next(at for at, one in enumerate(call.inputs) if one is marked)
+    place = next(at for at, value in enumerate(call.inputs) if value is marked)
     before, after = (
-        [marks.bare(one) for one in some]
+        [marks.bare(value) for value in some]
         for some in (call.inputs[:place], call.inputs[place + 1 :])
     )
     return noise_by(lambda values: call.function(*before, values, *after, **call.kwargs), marked)

@@ -80,18 +80,20 @@ class _Release:
     def add_table(self, place: str, table: Any) -> None:
         """Adds the cells of a table, or of several by name, or of a list of records."""
         if isinstance(table, dict):
-            for name, one in table.items():
-                self.add_table(f"{place} of {name}", one)
+            for name, part in table.items():
+                self.add_table(f"{place} of {name}", part)
         elif isinstance(table, list):
             self._leaf(place, repr(table).encode())
         else:
             columns = {name: np.asarray(table[name]) for name in table.columns}
-            plain = [one.astype(float) for one in columns.values() if one.dtype.kind in "fiub"]
+            plain = [
+                column.astype(float) for column in columns.values() if column.dtype.kind in "fiub"
+            ]
             self._number(place, np.concatenate([*plain, np.zeros(0)]))
-            texts = [one for one in columns.values() if one.dtype.kind not in "fiub"]
+            texts = [column for column in columns.values() if column.dtype.kind not in "fiub"]
             held = (list(columns), table.index.tolist(), table.attrs)
-            said = repr([*held, *(one.tolist() for one in texts)]).encode()
-            self._leaf(place, said + self.numbers[place].tobytes())
+            text = repr([*held, *(column.tolist() for column in texts)]).encode()
+            self._leaf(place, text + self.numbers[place].tobytes())
 
     def add(self, place: str, value: Any, depth: int = 0) -> None:
         """Adds a value and what it holds."""
@@ -124,8 +126,8 @@ class _Release:
         elif hasattr(value, "detach") and hasattr(value, "numpy"):
             self._array(place, value.detach().cpu().numpy())
         elif isinstance(value, dict):
-            for key, one in value.items():
-                self.add(f"{place}[{key!r}]"[:200], one, depth + 1)
+            for key, part in value.items():
+                self.add(f"{place}[{key!r}]"[:200], part, depth + 1)
             self._leaf(f"the keys of {place}", repr(sorted(map(repr, value))).encode())
         elif isinstance(value, (set, frozenset)):
             self._leaf(place, repr(sorted(map(repr, value))).encode())
@@ -143,11 +145,11 @@ class _Release:
             self._object(place, value, depth)
 
     def _sequence(self, place: str, value: Any, depth: int) -> None:
-        if value and all(isinstance(one, _NUMBERS) for one in value):
+        if value and all(isinstance(element, _NUMBERS) for element in value):
             self._array(place, np.asarray(marks.unmarked(list(value))))
             return
-        for at, one in enumerate(value):
-            self.add(f"{place}[{at}]", one, depth + 1)
+        for at, element in enumerate(value):
+            self.add(f"{place}[{at}]", element, depth + 1)
         self._leaf(f"the length of {place}", str(len(value)).encode())
 
     def _frame(self, place: str, value: Any, depth: int) -> None:
@@ -167,8 +169,8 @@ class _Release:
 
     def _object(self, place: str, value: Any, depth: int) -> None:
         held = dict(_attributes(value))
-        for name, one in held.items():
-            self.add(f"{place}.{name}", one, depth + 1)
+        for name, part in held.items():
+            self.add(f"{place}.{name}", part, depth + 1)
         if not held:
             try:
                 self._leaf(place, pickle.dumps(value, 4))

@@ -65,11 +65,13 @@ class ScoreArray(Marked):
 
     @classmethod
     def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        scores = [_constant(one.as_answer() if is_marked(one) else one) for one in items]
-        if any(one is None for one in scores):
+        scores = [_constant(item.as_answer() if is_marked(item) else item) for item in items]
+        if any(score is None for score in scores):
             return None
-        content = join([plain(one) for one in scores])
-        return _scores(content, *(join([getattr(one, name) for one in scores]) for name in _FIELDS))
+        content = join([plain(score) for score in scores])
+        return _scores(
+            content, *(join([getattr(score, name) for score in scores]) for name in _FIELDS)
+        )
 
     def changed(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
@@ -123,7 +125,7 @@ class ScoreArray(Marked):
 
     def argpartition(self, kth: Any, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
         """A part of the order: at most the order is selected."""
-        return self._ordered(lambda one, axis: np.argpartition(one, kth, axis, *args), axis)
+        return self._ordered(lambda array, axis: np.argpartition(array, kth, axis, *args), axis)
 
     def _ordered(self, order: Any, axis: Any, *args: Any, **kwargs: Any) -> Any:
         for row in self._rows(axis):
@@ -135,9 +137,11 @@ class ScoreArray(Marked):
         if not self.is_marked or not marks.world.hears:
             return ()
         rows = (
-            self.ravel() if axis is None else self.changed(lambda one: np.moveaxis(one, axis, -1))
+            self.ravel()
+            if axis is None
+            else self.changed(lambda field: np.moveaxis(field, axis, -1))
         )
-        return rows.changed(lambda one: one.reshape(-1, np.shape(one)[-1]))
+        return rows.changed(lambda field: field.reshape(-1, np.shape(field)[-1]))
 
 
 def answered(content: Any, ids: Any, *, out: Any = None) -> Any:
@@ -150,17 +154,17 @@ def answered(content: Any, ids: Any, *, out: Any = None) -> Any:
     """
     if out is None and content.size <= MOST and not marks.in_library():
         own = ids >= 0
-        found = _scores(content, ids, own.astype(float), np.where(own, 0.0, content))
-        return marks.number_of(found)
+        result = _scores(content, ids, own.astype(float), np.where(own, 0.0, content))
+        return marks.number_of(result)
     marks.world.release(ids)
-    found = marks.into(out, content)
-    return content[()] if found is None else found
+    result = marks.into(out, content)
+    return content[()] if result is None else result
 
 
 def _scores(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
-    found = np.asarray(content).view(ScoreArray)
-    found.ids, found.factor, found.offset = np.asarray(ids), np.asarray(factor), np.asarray(offset)
-    return found
+    array = np.asarray(content).view(ScoreArray)
+    array.ids, array.factor, array.offset = np.asarray(ids), np.asarray(factor), np.asarray(offset)
+    return array
 
 
 def _constant(value: Any) -> Any:
@@ -177,8 +181,8 @@ def _constant(value: Any) -> Any:
 
 def _note(how: str, score: Tuple[Any, Any], *, ids: Any, outcome: Any, **limits: Any) -> None:
     """Notes a selection: what must be equal in both worlds, and what it reveals."""
-    factor, offset = (np.ravel(one) for one in score)
-    more = {name: np.ravel(one) for name, one in limits.items()}
+    factor, offset = (np.ravel(field) for field in score)
+    more = {name: np.ravel(limit) for name, limit in limits.items()}
     marks.world.note(
         "select",
         site(),
@@ -197,7 +201,7 @@ def _note(how: str, score: Tuple[Any, Any], *, ids: Any, outcome: Any, **limits:
 def _followed(call: MarkedCall) -> Any:
     """The result of a call with scores, but no noise or coins, among its inputs."""
     inputs = call.inputs
-    scores = [one for one in inputs if isinstance(one, ScoreArray) and one.is_marked]
+    scores = [value for value in inputs if isinstance(value, ScoreArray) and value.is_marked]
     if not scores:
         return NotImplemented
     if call.method == "function" and call.name == "where" and len(inputs) == 3:
@@ -247,12 +251,12 @@ def _affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:
 
 def _where(condition: Any, first: Any, second: Any) -> Any:
     """Elements of scores where a condition holds, and of others elsewhere."""
-    sides = [_constant(one) for one in (first, second)]
-    if is_marked(condition) or any(one is None for one in sides):
+    sides = [_constant(side) for side in (first, second)]
+    if is_marked(condition) or any(side is None for side in sides):
         return NotImplemented
 
     def chosen(name: str) -> Any:
-        return np.where(condition, *(getattr(one, name) for one in sides))
+        return np.where(condition, *(getattr(side, name) for side in sides))
 
     content = np.where(condition, *map(plain, sides))
     return marks.number_of(_scores(content, *map(chosen, _FIELDS)))
@@ -262,31 +266,31 @@ def _compared(first: Any, second: Any, name: str, where: Site) -> Any:
     """Compares scores with limits, or other scores: a selection."""
     del where
     compare = getattr(np, name)
-    found = compare(plain(first), plain(second))
+    holds = compare(plain(first), plain(second))
     if not (is_marked(first) and is_marked(second)) and _are_often_compared(
-        first if is_marked(first) else second, np.size(found)
+        first if is_marked(first) else second, np.size(holds)
     ):
         return NotImplemented
     if not is_marked(first):
         first, second, name = second, first, marks.MIRRORED[name]
-    shape = np.shape(found)
+    shape = np.shape(holds)
     score, limit = (
-        _constant(one).changed(lambda field: np.broadcast_to(field, shape))
-        if _constant(one) is not None
+        _constant(side).changed(lambda field: np.broadcast_to(field, shape))
+        if _constant(side) is not None
         else None
-        for one in (first, second)
+        for side in (first, second)
     )
     if limit is None:
         return NotImplemented
     limits = limit.offset
     if first.dtype.kind in "iu" and name in ("less", "greater_equal"):  # others have no ties
         limits = np.nextafter(limits, -np.inf)
-    outcome = found if name.startswith("greater") else ~np.asarray(found)
+    outcome = holds if name.startswith("greater") else ~np.asarray(holds)
     more = {"limits": limits}
     if np.any(limit.ids >= 0):
         more.update(limit_ids=limit.ids, limit_factor=limit.factor)
     _note("compared", (score.factor, score.offset), ids=score.ids, outcome=outcome, **more)
-    return found
+    return holds
 
 
 def _are_often_compared(score: Any, count: int) -> bool:
@@ -294,9 +298,9 @@ def _are_often_compared(score: Any, count: int) -> bool:
     ids, times = np.unique(score.ids[score.ids >= 0], return_counts=True)
     times = times * max(count // score.size, 1)
     compared = marks.world.compared
-    for one, more in zip(ids.tolist(), times.tolist()):
-        compared[one] += more
-    return any(compared[one] > _SEVERAL for one in ids.tolist())
+    for number, more in zip(ids.tolist(), times.tolist()):
+        compared[number] += more
+    return any(compared[number] > _SEVERAL for number in ids.tolist())
 
 
 def _blank(blank: Any, like: Any) -> bool:

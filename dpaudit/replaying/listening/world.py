@@ -318,7 +318,7 @@ class ListeningWorld:
         log, self._log = self._log, []
         sites, self._new_sites = self._new_sites, []
         tosses, self._tosses = self._tosses, []
-        return {"log": log, "sites": [list(one) for one in sites], "tosses": tosses}
+        return {"log": log, "sites": [list(where) for where in sites], "tosses": tosses}
 
     def _number(self, where: Site) -> int:
         if where not in self._sites:
@@ -351,16 +351,16 @@ class ListeningWorld:
             self._counts[where] += 1
             count = self._counts[where]
         key = (where, count, make, records)
-        found = self._streams.get(key)
-        if found is None:
+        stream = self._streams.get(key)
+        if stream is None:
             seed = self._record_seed if records else self.seed
             place = (os.path.basename(where[0]), where[1], where[2])
             name = repr((seed, *place, count, size is None, make.__name__))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
-            found = make(PlainBits(np.random.SeedSequence(entropy)))
+            stream = make(PlainBits(np.random.SeedSequence(entropy)))
             if size is None:
-                self._streams[key] = found
-        return found
+                self._streams[key] = stream
+        return stream
 
     def rows_shared(self, where: Site, size: Any) -> Optional[int]:
         """The place of the record that one world lacks, for a draw of one number per record.
@@ -477,26 +477,26 @@ def _first_of(size: Any) -> Optional[int]:
 
 def digest(values: Tuple[Any, ...]) -> str:
     """A short digest of plain values."""
-    found = hashlib.blake2b(digest_size=8)
+    hasher = hashlib.blake2b(digest_size=8)
     for value in values:
         if type(value) in _FLOATS:  # as below, for the most frequent types
-            found.update(b"()" + _FLOAT.pack(value))
+            hasher.update(b"()" + _FLOAT.pack(value))
             continue
         if hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
         if isinstance(value, (np.ndarray, np.generic, float, int)):
             array = np.asarray(value)
             if array.dtype.kind in "fiubc":
-                found.update(repr(array.shape).encode())
-                found.update((array if array.dtype.kind == "c" else array.astype(float)).tobytes())
+                hasher.update(repr(array.shape).encode())
+                hasher.update((array if array.dtype.kind == "c" else array.astype(float)).tobytes())
                 continue
         try:
-            found.update(
+            hasher.update(
                 repr(value).encode() if isinstance(value, (str, tuple)) else pickle.dumps(value, 4)
             )
         except Exception:  # noqa: BLE001 - values that cannot be serialised differ by type only
-            found.update(repr(type(value)).encode())
-    return found.hexdigest()
+            hasher.update(repr(type(value)).encode())
+    return hasher.hexdigest()
 
 
 def connected() -> ListeningWorld:

@@ -61,11 +61,11 @@ def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
         ):
             return convert(marks.unmarked(value, package), *args, **kwargs)
         wanted = kwargs.get("dtype", args[0] if args else None)
-        found = value if wanted is None else value.astype(wanted)
-        more = (1,) * (kwargs.get("ndmin", 0) - np.ndim(found))
-        found = found.reshape(more + np.shape(found)) if more else found
+        array = value if wanted is None else value.astype(wanted)
+        more = (1,) * (kwargs.get("ndmin", 0) - np.ndim(array))
+        array = array.reshape(more + np.shape(array)) if more else array
         copies = convert.__name__ == "array" and kwargs.get("copy", True) is True
-        return found.copy() if copies else found
+        return array.copy() if copies else array
 
     return kept
 
@@ -78,13 +78,13 @@ def _blank(make: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:
-        found = make(*args, **kwargs)
-        is_small = type(found) is np.ndarray and 0 < found.size <= blank.MOST_BLANK and found.ndim
-        if not is_small or found.dtype != np.float64 or not marks.world.hears:
-            return found
+        array = make(*args, **kwargs)
+        is_small = type(array) is np.ndarray and 0 < array.size <= blank.MOST_BLANK and array.ndim
+        if not is_small or array.dtype != np.float64 or not marks.world.hears:
+            return array
         if marks.caller_of(sys._getframe(1)) in marks.LIBRARIES:
-            return found
-        zeros = blank.Blank(found.shape)
+            return array
+        zeros = blank.Blank(array.shape)
         zeros.view(np.ndarray)[...] = 0.0
         return zeros
 

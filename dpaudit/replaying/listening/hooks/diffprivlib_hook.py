@@ -104,7 +104,7 @@ def _candidate(self: Any, weights: Any) -> Any:
 
 def _exponential_categorical(self: Any, value: Any) -> Any:
     targets = list(self._normalising_constant)
-    return targets[steps.picked([self._get_prob(value, one) for one in targets])]
+    return targets[steps.picked([self._get_prob(value, target) for target in targets])]
 
 
 def _binary(self: Any, value: Any) -> Any:

@@ -136,8 +136,8 @@ class Seeded:
 
     def dpaudit_draw(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """What the plain class draws, which is not intercepted once more."""
-        args = tuple(marks.unmarked(one, name) for one in args)
-        kwargs = {key: marks.unmarked(one, name) for key, one in kwargs.items()}
+        args = tuple(marks.unmarked(value, name) for value in args)
+        kwargs = {key: marks.unmarked(value, name) for key, value in kwargs.items()}
         with marks.world.hushed():
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
 
@@ -181,15 +181,15 @@ def _noisy(name: str, law: str, defaults: Dict[str, Any]) -> Callable[..., Any]:
         if not self.dpaudit_hears:
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
         given = {**defaults, **dict(zip((*defaults, "size", "dtype"), args)), **kwargs}
-        if any(one is _REQUIRED for one in given.values()):
+        if any(value is _REQUIRED for value in given.values()):
             raise TypeError(f"{name}() takes more arguments")  # as numpy
         size, dtype, out = (given.pop(key, None) for key in ("size", "dtype", "out"))
         given.pop("method", None)
-        found = self._noise(name, law, given, size if out is None else np.shape(out))
+        drawn = self._noise(name, law, given, size if out is None else np.shape(out))
         if out is not None:
-            out[...] = marks.unmarked(found, "out")
+            out[...] = marks.unmarked(drawn, "out")
             return out
-        return found if dtype is None or size is None else found.astype(dtype)
+        return drawn if dtype is None or size is None else drawn.astype(dtype)
 
     method.__name__ = name
     return method
@@ -212,9 +212,9 @@ class _Heard(Seeded):
         """
         where, world = site(), marks.world
         world.drawn(where)
-        given = {key: _bare(marks.unmarked(one, name)) for key, one in given.items()}
+        given = {key: _bare(marks.unmarked(value, name)) for key, value in given.items()}
         loc, scale = given.get("loc", 0), given.get("scale", 1)
-        shapes = {key: one for key, one in given.items() if key in ("shape", "p")}
+        shapes = {key: value for key, value in given.items() if key in ("shape", "p")}
         size = _size(size, *given.values())
         located = world.is_located(where, loc, scale)
         if world.natural:
@@ -248,11 +248,11 @@ class _Heard(Seeded):
         if marks.world.natural and where[:2] not in marks.world.bent:
             self.dpaudit_drawn(where)
             return self.dpaudit_draw("uniform", low, high, size)
-        low, high = (_bare(marks.unmarked(one, "uniform")) for one in (low, high))
-        found = self._coin(where, size)
+        low, high = (_bare(marks.unmarked(end, "uniform")) for end in (low, high))
+        coin = self._coin(where, size)
         if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
-            return found
-        return found * np.subtract(high, low) + low
+            return coin
+        return coin * np.subtract(high, low) + low
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Coins."""
@@ -260,8 +260,8 @@ class _Heard(Seeded):
             if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
                 return PlainState.random_sample(self, size)
             return PlainGenerator.random(self, size, dtype=dtype, out=out)
-        found = self._coin(site(), size)
-        return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
+        coin = self._coin(site(), size)
+        return coin if np.dtype(dtype) == np.float64 or size is None else coin.astype(dtype)
 
     def _coin(self, where: Site, size: Any, *, is_counted: bool = True) -> Any:
         world = marks.world
@@ -288,8 +288,8 @@ class _Heard(Seeded):
             marks.world.note("draw", where, "binomial", n, p, size)
             return self._stream(where, size).binomial(n, p, size)
         size = _size(size, n, p)
-        found = self._coin(where, size, is_counted=False) < p
-        return np.asarray(found).astype(np.int64) if size is not None else int(found)
+        coin = self._coin(where, size, is_counted=False) < p
+        return np.asarray(coin).astype(np.int64) if size is not None else int(coin)
 
     @intercepted
     def choice(
@@ -332,17 +332,17 @@ class _Heard(Seeded):
             return self._stream(where, size).choice(a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
-        found = np.asarray(picks.choice(union, size, replace))
+        places = np.asarray(picks.choice(union, size, replace))
         if short:  # this world lacks the record: another one takes its place
             others = np.delete(np.arange(union), place)
-            left = others if replace else np.setdiff1d(others, found)
+            left = others if replace else np.setdiff1d(others, places)
             others = left if len(left) else others
             draw = picks.integers if hasattr(picks, "integers") else picks.randint
-            found = np.where(found == place, others[draw(len(others))], found)
-            found = found - (found > place)
+            places = np.where(places == place, others[draw(len(others))], places)
+            places = places - (places > place)
         why = "a draw of records that is followed only if coins are public (--public-coins)"
         world.tell("subsample", where, why)
-        values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
+        values = places if isinstance(a, (int, np.integer)) else np.asarray(a)[places]
         return values if size is not None else values[()]
 
     @intercepted
@@ -369,7 +369,10 @@ class _Heard(Seeded):
         if not self.dpaudit_hears:
             return self.dpaudit_plain.multivariate_normal(self, mean, cov, *args, **kwargs)
         world, where = marks.world, site()
-        mean, cov = (np.asarray(marks.unmarked(one, "a mean"), dtype=float) for one in (mean, cov))
+        mean, cov = (
+            np.asarray(marks.unmarked(parameter, "a mean"), dtype=float)
+            for parameter in (mean, cov)
+        )
         is_one = not args and kwargs.get("size") is None and mean.size <= noise.MOST_DRAWS
         if not is_one or world.is_located(where, mean, cov):
             return _multivariate_normal(self, mean, cov, *args, **kwargs)
@@ -437,7 +440,7 @@ def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: 
 
 def plain_draw(self: Any, name: str, args: Any, kwargs: Any, where: Site) -> Any:
     """Draws that involve no data: both worlds make the same ones."""
-    args = tuple(marks.unmarked(one, name) for one in args)
+    args = tuple(marks.unmarked(value, name) for value in args)
     size = kwargs.get("size")
     if size is None and args and isinstance(args[-1], tuple):
         size = args[-1]  # scalars share the stream of their line, each array has its own
@@ -496,7 +499,7 @@ class HeardGenerator(_Heard, PlainGenerator):
 
     def spawn(self, n_children: int) -> Any:
         """Children, also intercepted."""
-        return [HeardGenerator(one.bit_generator) for one in super().spawn(n_children)]
+        return [HeardGenerator(child.bit_generator) for child in super().spawn(n_children)]
 
 
 class HeardState(_Heard, PlainState):

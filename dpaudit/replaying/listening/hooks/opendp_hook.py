@@ -67,9 +67,9 @@ def _keeping(make: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(make)
     def made(function: Any, *args: Any, **kwargs: Any) -> Any:
-        found = make(function, *args, **kwargs)
-        found.dpaudit_function = function
-        return found
+        result = make(function, *args, **kwargs)
+        result.dpaudit_function = function
+        return result
 
     return made
 
@@ -107,7 +107,7 @@ def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
         return _selecting(weights, -1.0 if given.get("negate") else 1.0, scale)
     if name == "make_randomized_response_bool":
         answer = _responding([False, True], given["prob"])
-        return lambda found, value: answer(found, bool(value))
+        return lambda native, value: answer(native, bool(value))
     if name == "make_randomized_response":
         return _responding(list(given["categories"]), given["prob"])
     if name in _SAME:
@@ -119,8 +119,8 @@ def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
         return _processed(after, given["measurement0"])
     if name in ("make_basic_composition", "make_composition"):
         parts = list(given["measurements"])
-        known = all(_of(one) is not None for one in parts)
-        return (lambda _, value: [one(value) for one in parts]) if known else None
+        known = all(_of(part) is not None for part in parts)
+        return (lambda _, value: [part(value) for part in parts]) if known else None
     if name in _INTERACTIVE:
         return _answering
     if name == "make_privacy_filter":
@@ -131,8 +131,8 @@ def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
 
 
 def _of(measurement: Any) -> Optional[Release]:
-    found: Optional[Release] = getattr(measurement, "dpaudit_release", None)
-    return found
+    release: Optional[Release] = getattr(measurement, "dpaudit_release", None)
+    return release
 
 
 def _is_concentrated(given: Mapping[str, Any]) -> bool:
@@ -140,24 +140,24 @@ def _is_concentrated(given: Mapping[str, Any]) -> bool:
 
 
 def _noisy(law: str, scale: Any) -> Release:
-    def release(found: Any, value: Any) -> Any:
-        result = np.asarray(found)
+    def release(native: Any, value: Any) -> Any:
+        result = np.asarray(native)
         if result.dtype.kind not in "fiu":
-            return found  # nothing was noised
+            return native  # nothing was noised
         whole = result.dtype.kind in "iu"
         name = f"discrete_{law}" if whole else law
-        noisy = steps.added(value, name, library=lambda _: found, scale=scale)
+        noisy = steps.added(value, name, library=lambda _: native, scale=scale)
         if marks.world.natural and not isinstance(noisy, (marks.Marked, marks.MarkedNumber)):
-            return found
-        return noisy.tolist() if isinstance(found, list) else noisy
+            return native
+        return noisy.tolist() if isinstance(native, list) else noisy
 
     return release
 
 
 def _selecting(weights: Callable[[Any], Any], sign: float, scale: float) -> Release:
-    def release(found: Any, value: Any) -> Any:
+    def release(native: Any, value: Any) -> Any:
         if marks.world.natural:
-            return found
+            return native
         scores = sign * np.asarray(marks.plain(marks.combined(value)), dtype=float)
         if scale > 0:
             return steps.picked(weights(scores / scale))
@@ -173,9 +173,9 @@ def _kept(place: int, count: int, chance: float) -> Any:
 
 
 def _responding(categories: Any, chance: float) -> Release:
-    def release(found: Any, value: Any) -> Any:
+    def release(native: Any, value: Any) -> Any:
         if marks.world.natural:
-            return found
+            return native
         count = len(categories)
         if value not in categories:  # any of them answers it
             return categories[steps.picked(np.full(count, 1.0 / count))]
@@ -188,7 +188,7 @@ def _chained(measurement: Any, transformation: Any) -> Optional[Release]:
     inner = _of(measurement)
     if inner is None:
         return None
-    return lambda found, value: inner(found, transformation(value))
+    return lambda native, value: inner(native, transformation(value))
 
 
 def _processed(after: Any, measurement: Any) -> Optional[Release]:
@@ -234,8 +234,8 @@ def _followed(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
         steps.unfollowed(f"an OpenDP measurement that replay does not know: {name}")
         return library()
     with marks.world.hushed():
-        found = library()
-    return release(found, value)
+        native = library()
+    return release(native, value)
 
 
 def _telling(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -109,7 +109,7 @@ class HeardRandom(Seeded, _Plain):
         """Draws noise of a law around a value; `given` are the arguments of the method."""
         where, world = site(), marks.world
         world.drawn(where)
-        loc, scale = (marks.unmarked(one, name) for one in (loc, scale))
+        loc, scale = (marks.unmarked(parameter, name) for parameter in (loc, scale))
         located = world.is_located(where, loc, scale)
         if world.natural:
             drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
@@ -133,7 +133,7 @@ class HeardRandom(Seeded, _Plain):
         if weights is None:
             given = list(cum_weights)
             weights = [high - low for low, high in zip([0, *given], given)]
-        weights = [float(marks.unmarked(one, "choices")) for one in weights]
+        weights = [float(marks.unmarked(weight, "choices")) for weight in weights]
         return [population[int(place)] for place in choices.weighted(weights, (k,), site())]
 
     @intercepted
@@ -204,9 +204,9 @@ def _install_in_json(library: Any) -> None:
 def _without_marks(value: Any) -> Any:
     """A document whose numbers carry no marks."""
     if isinstance(value, dict):
-        return {key: _without_marks(one) for key, one in value.items()}
+        return {key: _without_marks(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_marks(one) for one in value]
+        return [_without_marks(part) for part in value]
     return marks.unmarked(value, "json")
 
 
@@ -229,9 +229,9 @@ def _of_marked(plain: Callable[..., Any], followed: Callable[..., Any]) -> Calla
 
     @functools.wraps(plain)
     def heard(*values: Any) -> Any:
-        if any(isinstance(one, coins.DrawNumber) for one in values) and marks.world.hears:
+        if any(isinstance(value, coins.DrawNumber) for value in values) and marks.world.hears:
             return followed(*values)
-        return plain(*(marks.unmarked(one, plain.__name__) for one in values))
+        return plain(*(marks.unmarked(value, plain.__name__) for value in values))
 
     return heard
 

@@ -60,7 +60,9 @@ def _of_draws(quantile: Callable[..., Any]) -> Callable[..., Any]:
 
 def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
     def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = {key: one for key, one in kwargs.items() if key not in ("random_state", "discrete")}
+        given = {
+            key: value for key, value in kwargs.items() if key not in ("random_state", "discrete")
+        }
         own, loc, scale, size = self._parse_args_rvs(*args, **given)
         law, shape, sign = _PLAIN.get(self.name, ""), 1.0, 1
         if self.name in _SHAPED:
@@ -77,7 +79,7 @@ def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
         if self.name == "gumbel_l":
             sign = -1
         state = kwargs.get("random_state")
-        found = steps.added(
+        noisy = steps.added(
             sign * marks.array_of(loc),
             law,
             library=lambda _: sign * rvs(self, *marks.bare(args), **kwargs),
@@ -86,7 +88,7 @@ def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
             size=size,
             seed=_seed(self.random_state if state is None else state),
         )
-        return -found if sign < 0 else found
+        return -noisy if sign < 0 else noisy
 
     return steps.heard(rvs, drawn)
 
@@ -96,5 +98,5 @@ def _seed(state: Any) -> Optional[str]:
     if isinstance(state, (int, np.integer)):
         marks.world.seeded(repr(int(state)))
         return repr(int(state))
-    found: Optional[str] = getattr(state, "dpaudit_seed", None)
-    return found
+    seed: Optional[str] = getattr(state, "dpaudit_seed", None)
+    return seed

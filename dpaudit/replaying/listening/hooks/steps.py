@@ -101,7 +101,8 @@ def added(
     """
     where, world = site(), marks.world
     scale, shape, other = (
-        np.asarray(marks.unmarked(one, "a parameter"), dtype=float) for one in (scale, shape, other)
+        np.asarray(marks.unmarked(parameter, "a parameter"), dtype=float)
+        for parameter in (scale, shape, other)
     )
     value = marks.array_of(marks.combined(value))
     before = np.asarray(marks.plain(value)) if world.natural else value
@@ -153,8 +154,8 @@ def flip_weights(scores: Any) -> Any:
     nodes, weights = np.polynomial.legendre.leggauss(min(len(takes) // 2 + 1, _NODES))
     logs = np.log1p(-np.outer((nodes + 1) / 2, takes))  # that no earlier one is chosen
     others = np.exp(logs.sum(axis=1, keepdims=True) - logs)
-    found = takes * (weights / 2 @ others)
-    return found / found.sum()
+    chances = takes * (weights / 2 @ others)
+    return chances / chances.sum()
 
 
 def unfollowed(what: str) -> None:

@@ -53,7 +53,7 @@ def shape_of(size: Any) -> tuple[int, ...]:
     """The shape that a function of torch was given, as one argument or several."""
     if len(size) == 1 and not isinstance(size[0], int):
         size = size[0]
-    return tuple(int(one) for one in size)
+    return tuple(int(length) for length in size)
 
 
 def placed(values: Any, dtype: Any, device: Any) -> Any:
@@ -75,9 +75,9 @@ def _from_kernel(plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Coins from torch's own state, which is equal in both worlds."""
     where = site()
     marks.world.note("draw", where, plain.__name__)
-    for one in (*args[1:], *kwargs.values()):
-        if isinstance(one, (int, float)) or torch.is_tensor(one):
-            marks.world.equal("spend", where, numbers(one))
+    for value in (*args[1:], *kwargs.values()):
+        if isinstance(value, (int, float)) or torch.is_tensor(value):
+            marks.world.equal("spend", where, numbers(value))
     return plain(*args, **kwargs)
 
 
@@ -93,9 +93,9 @@ def _rand_like(plain: Any, like: Any, **kwargs: Any) -> Any:
 
 def _coin_tensor(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any:
     world = marks.world
-    found = _of_records(where, shape, dtype)
-    if found is not None:
-        return found if device is None else found.to(device)
+    tensor = _of_records(where, shape, dtype)
+    if tensor is not None:
+        return tensor if device is None else tensor.to(device)
     place = world.rows_shared(where, shape)
     drawn = of_records(world.stream(where, shape).random, shape, place)
     world.note("draw", where, "rand", None if place is not None else shape)
@@ -120,8 +120,8 @@ def _bernoulli(plain: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
     if bits is None:
         made = coins.coin(np.asarray(marks.world.stream(where, shape).random(shape)), where)
         bits = torch.as_tensor(np.asarray(choices.tossed(made, p, True, where), dtype=float))
-    found = bits.to(given)
-    return found if out is None else out.copy_(found)
+    tensor = bits.to(given)
+    return tensor if out is None else out.copy_(tensor)
 
 
 def _multinomial(
@@ -136,9 +136,9 @@ def _multinomial(
     places = np.stack(
         [choices.weighted(row, (num_samples,), where) for row in np.atleast_2d(weights)]
     )
-    found = torch.as_tensor(places if weights.ndim == 2 else places[0]).to(given.device)
+    tensor = torch.as_tensor(places if weights.ndim == 2 else places[0]).to(given.device)
     out = kwargs.get("out")
-    return found if out is None else out.copy_(found)
+    return tensor if out is None else out.copy_(tensor)
 
 
 # -- coins of the records --------------------------------------------------------------------------
@@ -175,9 +175,9 @@ def _made(where: Site, shape: Any) -> Any:
 
 
 def _marked(tensor: Any, made: Any) -> Any:
-    found = tensor.as_subclass(_kind())
-    found.dpaudit_coins = made
-    return found
+    view = tensor.as_subclass(_kind())
+    view.dpaudit_coins = made
+    return view
 
 
 _kinds: dict[Any, Any] = {}
@@ -207,24 +207,24 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
 
     def bare(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
-            return type(value)(bare(one) for one in value)
+            return type(value)(bare(part) for part in value)
         return value.as_subclass(torch.Tensor) if isinstance(value, _kind()) else value
 
     name, first = function.__name__, args[0]
     made = getattr(first, "dpaudit_coins", None)
-    plain = [bare(one) for one in args]
-    options = {key: bare(one) for key, one in kwargs.items()}
+    plain = [bare(value) for value in args]
+    options = {key: bare(value) for key, value in kwargs.items()}
     if made is not None and name in _COMPARED and len(args) == 2 and marks.world.hears:
         bound = args[1].detach().cpu().numpy() if isinstance(args[1], torch.Tensor) else args[1]
         outcome = made < bound if _COMPARED[name] == "<" else made > bound
         return torch.as_tensor(np.array(outcome)).to(plain[0].device)
-    found = function(*plain, **options)
-    if made is not None and name in _SAME and found.is_floating_point():
-        return _marked(found, made)
+    result = function(*plain, **options)
+    if made is not None and name in _SAME and result.is_floating_point():
+        return _marked(result, made)
     if made is not None and name in _SHAPED:
-        return _marked(found, made.reshape(tuple(found.shape)))
+        return _marked(result, made.reshape(tuple(result.shape)))
     if name not in ("__get__", "size", "dim", "numel", "__len__") and marks.world.hears:
-        for one in (*args, *kwargs.values()):
-            if getattr(one, "dpaudit_coins", None) is not None:
-                marks.unmarked(one.dpaudit_coins, name)
-    return found
+        for value in (*args, *kwargs.values()):
+            if getattr(value, "dpaudit_coins", None) is not None:
+                marks.unmarked(value.dpaudit_coins, name)
+    return result

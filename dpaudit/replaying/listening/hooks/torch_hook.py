@@ -194,22 +194,22 @@ def _drawn(
         return content
     seed = getattr(_everywhere if owner is None else owner, "dpaudit_seed", None)
     content = np.asarray(content, dtype=float)
-    found = noise.noise(content, law, where, scale=scale, seed=seed)
+    made = noise.noise(content, law, where, scale=scale, seed=seed)
     if world.is_nothing(where, loc):
-        return found
-    return marks.unmarked(noise.answer(loc, found, where), "torch")
+        return made
+    return marks.unmarked(noise.answer(loc, made, where), "torch")
 
 
 def _tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
     """What was drawn as a tensor, with its mark."""
-    found = placed(drawn, dtype, device) if natural is None else natural
-    return _filled(found, drawn.parts) if marks.is_marked(drawn) else found
+    tensor = placed(drawn, dtype, device) if natural is None else natural
+    return _filled(tensor, drawn.parts) if marks.is_marked(drawn) else tensor
 
 
 def _marked(tensor: Any, parts: Any) -> Any:
-    found = tensor.as_subclass(NoiseTensor)
-    found.dpaudit_parts = parts
-    return found
+    view = tensor.as_subclass(NoiseTensor)
+    view.dpaudit_parts = parts
+    return view
 
 
 def _filled(tensor: Any, parts: Any) -> Any:
@@ -240,7 +240,7 @@ def _options(kwargs: Any, like: Any) -> dict[str, Any]:
 
 
 def _normal(plain: Any, mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) -> Any:
-    loc, scale = (numbers(one) for one in (mean, std))
+    loc, scale = (numbers(value) for value in (mean, std))
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(loc), np.shape(scale))
     natural = None
     if marks.world.natural:
@@ -249,7 +249,7 @@ def _normal(plain: Any, mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwa
     owner = kwargs.get("generator")
     is_noise = not _have_gradients(mean, std)
     drawn = _drawn(site(), "gaussian", shape, scale, loc, natural, owner=owner, is_noise=is_noise)
-    like = next((one for one in (mean, std) if isinstance(one, torch.Tensor)), None)
+    like = next((value for value in (mean, std) if isinstance(value, torch.Tensor)), None)
     out = kwargs.get("out")
     if out is not None and natural is None:
         natural = out.resize_(shape).copy_(placed(drawn, out.dtype, out.device))
@@ -257,7 +257,7 @@ def _normal(plain: Any, mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwa
 
 
 def _have_gradients(*values: Any) -> bool:
-    return any(getattr(one, "requires_grad", False) for one in values)
+    return any(getattr(value, "requires_grad", False) for value in values)
 
 
 def _normal_(
@@ -310,11 +310,11 @@ def _bare(value: Any) -> Any:
 
 
 def _tensors(values: Any) -> Any:
-    for one in values:
-        if isinstance(one, torch.Tensor):
-            yield one
-        elif isinstance(one, (list, tuple)):
-            yield from _tensors(one)
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
 
 
 def _define() -> None:
@@ -335,10 +335,10 @@ def _define() -> None:
     NoiseTensor = _NoiseTensor
 
 
-def _is_marked(one: Any) -> bool:
+def _is_marked(tensor: Any) -> bool:
     # noise that went through a network is a coin, even where it bypasses the network
-    return isinstance(one, NoiseTensor) and any(
-        not marks.world.are_lost(part.ids) for part in one.dpaudit_parts
+    return isinstance(tensor, NoiseTensor) and any(
+        not marks.world.are_lost(part.ids) for part in tensor.dpaudit_parts
     )
 
 
@@ -352,7 +352,7 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     owner = getattr(getattr(function, "__self__", None), "__name__", "")
     if name == "__get__" and owner in ("T", "mT", "data"):
         name = "detach" if owner == "data" else "t"
-    marked = [one for one in _tensors((*args, *kwargs.values())) if _is_marked(one)]
+    marked = [tensor for tensor in _tensors((*args, *kwargs.values())) if _is_marked(tensor)]
     if name == "requires_grad_" or (name == "__set__" and owner != "grad"):
         if world.hears:  # from here on a parameter of a network
             _lose(marked, name)
@@ -361,30 +361,30 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
             return function(*args, **kwargs)
     bare = tuple(map(_bare, args))
-    options = {key: _bare(one) for key, one in kwargs.items()}
+    options = {key: _bare(value) for key, value in kwargs.items()}
     if name in _HARMLESS or not world.hears:
         return function(*bare, **options)
     if name in ("item", "tolist", "numpy"):
         array = _array(marked[0])
         return array if name == "numpy" else getattr(array, name)()
-    found = _followed(name, function, args, bare, options, marked)
-    if found is not NotImplemented:
-        return found
+    result = _followed(name, function, args, bare, options, marked)
+    if result is not NotImplemented:
+        return result
     _lose(marked, name)
     return function(*bare, **options)
 
 
 def _lose(marked: Any, why: str) -> None:
-    for one in marked:
-        noise.end(one.dpaudit_parts, why)
-        _filled(one, ())
+    for tensor in marked:
+        noise.end(tensor.dpaudit_parts, why)
+        _filled(tensor, ())
 
 
 def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
     """The result of an operation on noise: noise again, or a sum with data."""
     if name in _MOVING | _KEEPING:
         return _moved(name, function, args, bare, options)
-    if any(one.requires_grad for one in _tensors((*args, *options.values()))):
+    if any(tensor.requires_grad for tensor in _tensors((*args, *options.values()))):
         return NotImplemented
     if name in ("neg", "__neg__"):
         return _changed(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
@@ -404,28 +404,28 @@ def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, mark
     if name in _REFLECTED:
         signs.reverse()
     sides = [
-        (_array(one).times(sign) if _is_marked(one) else numbers(one) * sign)
-        for one, sign in zip(args, signs)
+        (_array(value).times(sign) if _is_marked(value) else numbers(value) * sign)
+        for value, sign in zip(args, signs)
     ]
     if len(marked) == 2:
-        shape = np.broadcast_shapes(*(one.shape for one in sides))
-        parts = tuple(part for one in sides for part in one.spread(shape).parts)
+        shape = np.broadcast_shapes(*(side.shape for side in sides))
+        parts = tuple(part for side in sides for part in side.spread(shape).parts)
         return _changed(name, args, function(*bare, **options), parts)
     data, added = sides if isinstance(sides[1], noise.NoiseArray) else sides[::-1]
-    is_number = not all(isinstance(one, torch.Tensor) for one in args) and not _in_place(name)
+    is_number = not all(isinstance(value, torch.Tensor) for value in args) and not _in_place(name)
     if is_number and marks.world.are_zero(site(), data):  # the start of Python's sum
         return _changed(name, args, function(*bare, **options), added.parts)
     value = marks.unmarked(noise.answer(data, added, site()), "torch")
-    found = function(*bare, **options)
+    result = function(*bare, **options)
     if not marks.world.natural:
-        found.data.copy_(torch.as_tensor(np.asarray(value, dtype=float)).reshape(found.shape))
-    return _changed(name, args, found, ())
+        result.data.copy_(torch.as_tensor(np.asarray(value, dtype=float)).reshape(result.shape))
+    return _changed(name, args, result, ())
 
 
-def _changed(name: str, args: Any, found: Any, parts: Any) -> Any:
+def _changed(name: str, args: Any, result: Any, parts: Any) -> Any:
     """A result with its mark: the first argument itself for an operation in place."""
     if not _in_place(name):
-        return _marked(found, parts) if parts else found
+        return _marked(result, parts) if parts else result
     return _filled(args[0], parts)
 
 
@@ -437,9 +437,9 @@ def _moved(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
     """Marked elements moved to other places, or joined."""
     every = list(_tensors(args[:1]))
     kinds = {
-        tuple((part.law, part.seed) for part in one.dpaudit_parts)
-        for one in every
-        if _is_marked(one)
+        tuple((part.law, part.seed) for part in tensor.dpaudit_parts)
+        for tensor in every
+        if _is_marked(tensor)
     }
     if (
         not all(map(_is_marked, every))
@@ -447,13 +447,13 @@ def _moved(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
         or any(map(_is_marked, _tensors(args[1:])))
     ):
         return NotImplemented
-    found = function(*bare, **options)
+    result = function(*bare, **options)
     start, places = 0, []
-    for one in every:
-        own = torch.arange(start, start + one.numel(), device=one.device)
-        places.append(own.reshape(one.shape))
-        start += one.numel()
-    arrays = [_array(one) for one in every]
+    for tensor in every:
+        own = torch.arange(start, start + tensor.numel(), device=tensor.device)
+        places.append(own.reshape(tensor.shape))
+        start += tensor.numel()
+    arrays = [_array(tensor) for tensor in every]
     columns = [
         part._replace(
             **{
@@ -461,22 +461,22 @@ def _moved(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
                 for field in noise.FIELDS
             }
         )
-        for part, same in zip(arrays[0].parts, zip(*(one.parts for one in arrays)))
+        for part, same in zip(arrays[0].parts, zip(*(array.parts for array in arrays)))
     ]
 
     def taken(tensor: Any, at: Any) -> Any:
         at = at.cpu().numpy()
-        return _marked(tensor, tuple(part.mapped(lambda one: one[at]) for part in columns))
+        return _marked(tensor, tuple(part.mapped(lambda field: field[at]) for part in columns))
 
     if name in _KEEPING:
-        if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+        if not isinstance(result, torch.Tensor) or not result.is_floating_point():
             return NotImplemented
-        return taken(found, places[0])
+        return taken(result, places[0])
     first = places[0] if isinstance(args[0], torch.Tensor) else places
     moved = function(first, *bare[1:], **options)
-    if isinstance(found, torch.Tensor):
-        return taken(found, moved)
-    return type(found)(taken(one, own) for one, own in zip(found, moved))
+    if isinstance(result, torch.Tensor):
+        return taken(result, moved)
+    return type(result)(taken(tensor, own) for tensor, own in zip(result, moved))
 
 
 def _linear(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
@@ -491,7 +491,7 @@ def _linear(name: str, function: Any, args: Any, bare: Any, options: Any, marked
             count = array.size if axis is None else array.shape[axis]
             made = made.times(1.0 / count) if name == "mean" else made
             return _marked(function(*bare, **options), made.parts)
-    place = next((at for at, one in enumerate(args) if one is marked), None)
+    place = next((at for at, value in enumerate(args) if value is marked), None)
     if place is None or array.size > noise.MOST_DRAWS:
         return NotImplemented
 
