@@ -22,7 +22,7 @@ from dpaudit.replaying.costs import (
     PureCost,
     StepCost,
     TableCost,
-    short,
+    shorten,
 )
 from dpaudit.replaying.laws import DiscreteGaussian, FloatArray, Gaussian, IntArray, NoiseLaw
 from dpaudit.replaying.selections import (
@@ -33,7 +33,7 @@ from dpaudit.replaying.selections import (
     log_cells,
     log_largest,
     log_rounds,
-    scaled,
+    scale_law,
 )
 from dpaudit.replaying.transcript import AnswerSelection, NoisyStep, SelectionKind, Site, Transcript
 
@@ -93,9 +93,9 @@ def charges_of(transcript: Transcript, *, is_internal: Callable[[Site], bool]) -
             charged alone and in full, for the ledger; others do not count with them.
     """
     answers = _Answers(transcript, is_internal)
-    charges = [*_shared(answers), *_selected(answers)]
+    charges = [*_charge_shared(answers), *_charge_selected(answers)]
     for step, left, moves in zip(answers.steps, answers.left, answers.moves, strict=True):
-        charges += _in_full(step, left & moves)
+        charges += _charge_in_full(step, left & moves)
     for choice in transcript.choices:
         for pair in choice.tables:
             cost = TableCost.of(pair.inside, pair.outside)
@@ -120,14 +120,14 @@ class _Answers:
         self.transcript = transcript
         self.steps = sorted(transcript.noisy, key=lambda step: step.first)
         self.left = [np.ones(step.answer.size, dtype=bool) for step in self.steps]
-        self.moves = [_moves(step) for step in self.steps]
+        self.moves = [_which_move(step) for step in self.steps]
         self.selected: set[int] = set()
         self.notes: list[str] = []
         self._starts = [step.first for step in self.steps]
         self._internal = [is_internal(step.site) for step in self.steps]
         self._taken: set[int] = set()
 
-    def own(self) -> Iterator[NoisyStep]:
+    def public_steps(self) -> Iterator[NoisyStep]:
         """The steps that are not internal."""
         return (step for step, hidden in zip(self.steps, self._internal, strict=True) if not hidden)
 
@@ -192,13 +192,13 @@ class _Answers:
             known = self.steps[step].laws
             assert known is not None
             laws.append(known[world].element(np.asarray(own), self.steps[step].answer.size))
-        return Scores(before[back], _joined(laws).element(back, len(back)))
+        return Scores(before[back], _join_laws(laws).element(back, len(back)))
 
-    def alone(self, number: int) -> list[StepCharge]:
+    def charge_alone(self, number: int) -> list[StepCharge]:
         """The charges of one answer in full."""
         at, place = self.place(number)
         only = np.arange(self.left[at].size) == place
-        return _in_full(self.steps[at], only & self.moves[at])
+        return _charge_in_full(self.steps[at], only & self.moves[at])
 
 
 def _kind(law: NoiseLaw) -> object:
@@ -208,7 +208,7 @@ def _kind(law: NoiseLaw) -> object:
     return (type(law), *plain, *counts)
 
 
-def _joined(laws: Sequence[NoiseLaw]) -> NoiseLaw:
+def _join_laws(laws: Sequence[NoiseLaw]) -> NoiseLaw:
     """The law of the elements of several laws of one kind."""
     if len(laws) == 1:
         return laws[0]
@@ -237,7 +237,7 @@ def shift_of(inside: FloatArray, outside: FloatArray) -> FloatArray:
         return np.where(same, 0.0, inside - outside)
 
 
-def _moves(step: NoisyStep) -> NDArray[np.bool_]:
+def _which_move(step: NoisyStep) -> NDArray[np.bool_]:
     """Which answers differ before noise, or in the law of their noise."""
     moves: NDArray[np.bool_] = np.not_equal(shift_of(*step.before), 0)
     if step.laws is None:
@@ -248,7 +248,7 @@ def _moves(step: NoisyStep) -> NDArray[np.bool_]:
     return np.logical_or(moves, np.logical_not(inside.equals(outside)))
 
 
-def _in_full(step: NoisyStep, left: NDArray[np.bool_]) -> list[StepCharge]:
+def _charge_in_full(step: NoisyStep, left: NDArray[np.bool_]) -> list[StepCharge]:
     """The charges of those answers of a step, which move, in full."""
     if not left.any():
         return []
@@ -297,7 +297,7 @@ def _costs(site: Site, law: NoiseLaw, other: NoiseLaw, shift: FloatArray) -> Ite
                 why = f"the scale of the noise at {site} depends on the data"
             yield OpenCost(why, np.inf, np.nan)
             return
-        loss = short(loss)
+        loss = shorten(loss)
         if law.name == "laplace":
             yield NoiseCost(law.name, 1.0, loss)
         elif law.name == "discrete laplace":
@@ -323,11 +323,11 @@ class _Use(NamedTuple):
     factor: float
 
 
-def _shared(answers: _Answers) -> Iterator[StepCharge]:
+def _charge_shared(answers: _Answers) -> Iterator[StepCharge]:
     """The charges of answers that share draws of noise."""
     uses = [
         _Use(number, draw, factor)
-        for step in answers.own()
+        for step in answers.public_steps()
         if step.draws
         for number, draws in zip(step.numbers.tolist(), step.draws, strict=True)
         for draw, factor in draws
@@ -342,10 +342,12 @@ def _shared(answers: _Answers) -> Iterator[StepCharge]:
         numbers = list(dict.fromkeys(use.number for use in own))
         answers.take(numbers, selected=False)
         if any(map(answers.moved, numbers)):
-            yield from _together(numbers, own, answers)
+            yield from _charge_together(numbers, own, answers)
 
 
-def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> Iterator[StepCharge]:
+def _charge_together(
+    numbers: list[int], uses: Sequence[_Use], answers: _Answers
+) -> Iterator[StepCharge]:
     """The charges of answers that share draws, some of which move."""
     places = [answers.place(number) for number in numbers]
     steps = [answers.steps[at] for at, _ in places]
@@ -391,11 +393,11 @@ def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> It
     if names == {"gaussian"} and moves is not None:
         yield StepCharge(site, GaussianCost(float(np.linalg.norm(moves))), toss, RELEASED)
     elif names == {"laplace"} and moves is not None:
-        for loss in map(short, np.abs(moves).tolist()):
+        for loss in map(shorten, np.abs(moves).tolist()):
             if loss > _NOTHING:
                 yield StepCharge(site, NoiseCost("laplace", 1.0, loss), toss, RELEASED)
     elif known.sum() == 1 and len({use[:2] for use in uses}) == len(uses):
-        yield from answers.alone(numbers[0])
+        yield from answers.charge_alone(numbers[0])
     else:
         yield not_known("the cost of shared noise is not known")
 
@@ -460,7 +462,7 @@ Use = AnswerSelection | _Bound
 """A largest, an order, or one comparison."""
 
 
-def _selected(answers: _Answers) -> Iterator[StepCharge]:
+def _charge_selected(answers: _Answers) -> Iterator[StepCharge]:
     """The charges of answers that are only selected from, where their probability is known."""
     uses: list[tuple[Use, list[int]]] = []
     voided: set[int] = set()
@@ -492,14 +494,14 @@ def _selected(answers: _Answers) -> Iterator[StepCharge]:
             continue
         charges = None
         if free and not bounds:
-            charges = _of_rounds(selections, numbers, answers)
+            charges = _charge_rounds(selections, numbers, answers)
         elif free and not selections:
-            charges = _of_star(bounds, numbers, answers)
-        yield from _counted(charges, numbers, answers)
-    yield from _of_constants(constant, answers)
+            charges = _charge_star(bounds, numbers, answers)
+        yield from _take_charges(charges, numbers, answers)
+    yield from _charge_constants(constant, answers)
 
 
-def _counted(
+def _take_charges(
     charges: list[StepCharge] | None, numbers: Sequence[int], answers: _Answers
 ) -> Iterator[StepCharge]:
     """The charges of a group of answers; if there are none, they are left to be charged in full."""
@@ -552,7 +554,7 @@ def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
             yield _Bound(free[1], None, 0.0, (offset - limit) / by, bool(outcome) == (by < 0))
 
 
-def _of_constants(constant: dict[int, list[float]], answers: _Answers) -> Iterator[StepCharge]:
+def _charge_constants(constant: dict[int, list[float]], answers: _Answers) -> Iterator[StepCharge]:
     """The charges of answers that are compared with constants: of the cells between these."""
     batches: dict[tuple[int, int], list[int]] = defaultdict(list)
     for at, kind in enumerate(
@@ -563,7 +565,7 @@ def _of_constants(constant: dict[int, list[float]], answers: _Answers) -> Iterat
     for numbers in batches.values():
         worlds = [answers.scores(numbers, world) for world in (0, 1)]
         if not all(scores.law.has_cdf for scores in worlds):
-            yield from _counted(None, numbers, answers)
+            yield from _take_charges(None, numbers, answers)
             continue
         bounds = np.asarray([sorted(set(constant[number])) for number in numbers])
         tables = [np.exp(log_cells(scores, _cuts(bounds, scores))) for scores in worlds]
@@ -582,12 +584,12 @@ def _cuts(bounds: FloatArray, scores: Scores) -> FloatArray:
     return np.sort(np.hstack(list(both)), axis=1)
 
 
-def _of_rounds(
+def _charge_rounds(
     selections: Sequence[AnswerSelection], numbers: Sequence[int], answers: _Answers
 ) -> list[StepCharge] | None:
     """The charges of a largest score, of the largest ones in turn, or of an order."""
     first = selections[0]
-    kept = _scored(first)
+    kept = _are_answers(first)
     if kept is None or set(first.numbers[kept].tolist()) != set(numbers):
         return None
     kinds = list(answers.kinds(numbers))
@@ -606,7 +608,7 @@ def _of_rounds(
     worlds = []
     for world in (0, 1):
         scores = answers.scores(own, world)
-        law = scaled(scores.law, first.factor[kept])
+        law = scale_law(scores.law, first.factor[kept])
         if law is None:
             return None
         before = scores.before * first.factor[kept] + first.offset[kept]
@@ -624,17 +626,17 @@ def _of_rounds(
         answers.notes.append(f"the order seen at {first.site} counts")
     step = answers.step(own[0])
     return [
-        StepCharge(step.site, TableCost.of(*map(_normalised, pair)), step.toss, SELECTED)
+        StepCharge(step.site, TableCost.of(*map(_normalise, pair)), step.toss, SELECTED)
         for pair in zip(inside, outside, strict=True)
     ]
 
 
-def _normalised(logs: FloatArray) -> FloatArray:
+def _normalise(logs: FloatArray) -> FloatArray:
     chances = np.exp(logs)
     return np.asarray(chances / chances.sum())
 
 
-def _scored(selection: AnswerSelection) -> NDArray[np.bool_] | None:
+def _are_answers(selection: AnswerSelection) -> NDArray[np.bool_] | None:
     """Which scores are answers; None if others can be the largest, or an answer occurs twice."""
     kept = (selection.numbers >= 0) & (selection.factor != 0) & np.isfinite(selection.offset)
     twice = len(np.unique(selection.numbers[kept])) < kept.sum()
@@ -646,7 +648,7 @@ def _winners(selections: Sequence[AnswerSelection]) -> list[int] | None:
     winners: list[int] = []
     before: dict[int, tuple[float, float]] = {}
     for selection in selections:
-        kept = _scored(selection)
+        kept = _are_answers(selection)
         if kept is None or selection.kind is not SelectionKind.LARGEST:
             return None
         numbers = selection.numbers[kept].tolist()
@@ -664,7 +666,7 @@ def _winners(selections: Sequence[AnswerSelection]) -> list[int] | None:
     return winners
 
 
-def _of_star(
+def _charge_star(
     bounds: Sequence[_Bound], numbers: Sequence[int], answers: _Answers
 ) -> list[StepCharge] | None:
     """The charge of answers that are compared with one noisy limit (the sparse vector technique).
@@ -699,9 +701,11 @@ def _of_star(
         logs.append(np.append(log_chances[0], log_chances[1]))
     possible = np.maximum(*logs) > np.log(_RARE)
     possible[0] = True
-    in_full = sum(charge.cost.epsilon for number in numbers for charge in answers.alone(number))
+    in_full = sum(
+        charge.cost.epsilon for number in numbers for charge in answers.charge_alone(number)
+    )
     loss = min(float(np.max(np.abs(logs[0] - logs[1])[possible])), in_full)
     if loss <= _EQUAL:
         return []
     answers.notes.append(f"the outcomes seen at {steps[1].site} count")
-    return [StepCharge(steps[1].site, PureCost(short(loss)), steps[1].toss, SELECTED)]
+    return [StepCharge(steps[1].site, PureCost(shorten(loss)), steps[1].toss, SELECTED)]

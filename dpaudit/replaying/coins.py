@@ -32,7 +32,7 @@ from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import FeatureName, World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, IntArray
-from dpaudit.replaying.lockstep import Played
+from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import ReleaseFeatures
 
@@ -204,20 +204,20 @@ def run_game(
     numbers = itertools.count(_FIRST)
     started, coins = time.monotonic(), fits.rng("fair coins", 0)
 
-    def play(group: Sequence[World]) -> None:
+    def make(group: Sequence[World]) -> None:
         wanted = [(world, next(numbers)) for world in group]
-        played = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
+        ended = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
         if not trials.rows:
-            reader.learn(played, group)
-        trials.rows += reader.read(played, group)
+            reader.learn(ended, group)
+        trials.rows += reader.read(ended, group)
         trials.members += [world is World.IN for world in group]
 
     fits.say("pilot fits of the coin game")
-    play([*WORLDS] * PILOTS)
+    make([*WORLDS] * PILOTS)
     score = _fit_score(trials, least)
     is_fast = fits.pace < _FAST and budget >= 6 * MORE_PILOTS
     if is_fast and not (score is not None and _separates(score, trials)):
-        play([*WORLDS] * (MORE_PILOTS - PILOTS))
+        make([*WORLDS] * (MORE_PILOTS - PILOTS))
         score = _fit_score(trials, least)
     refit, block = 2 * len(trials.rows), 4
     while len(trials.rows) < budget:
@@ -230,7 +230,7 @@ def run_game(
         group = [WORLDS[int(coins.random() < 0.5)] for _ in range(block)]
         right = trials.guesses
         fits.say(f"coin game, fit {len(trials.odds)}: {sum(right)} of {len(right)} guesses right")
-        play(group)
+        make(group)
         for row in trials.rows[-block:]:
             trials.odds.append(0.0 if row is None or score is None else score.odds(row))
         if trials.evidence >= needed:
@@ -271,24 +271,22 @@ class _Reader:
         ]
         self._features: ReleaseFeatures | None = None
 
-    def learn(self, pilots: Sequence[Played], worlds: Sequence[World]) -> None:
+    def learn(self, pilots: Sequence[FinishedFit], worlds: Sequence[World]) -> None:
         """Fixes the features, from pilots of both worlds."""
         releases = [
             release
-            for played, world in zip(pilots, worlds, strict=True)
-            if (release := self._fits.released(played, world)) is not None
+            for fit, world in zip(pilots, worlds, strict=True)
+            if (release := self._fits.released(fit, world)) is not None
         ]
         if releases:
             self._features = ReleaseFeatures.of(releases, without=self._without)
 
-    def read(self, fits: Sequence[Played], worlds: Sequence[World]) -> list[FloatArray | None]:
+    def read(self, fits: Sequence[FinishedFit], worlds: Sequence[World]) -> list[FloatArray | None]:
         """The features of some fits; None for one that failed."""
         releases = [
-            self._fits.released(played, world) for played, world in zip(fits, worlds, strict=True)
+            self._fits.released(fit, world) for fit, world in zip(fits, worlds, strict=True)
         ]
-        tables = [
-            played.tables[WORLDS.index(world)] for played, world in zip(fits, worlds, strict=True)
-        ]
+        tables = [fit.tables[WORLDS.index(world)] for fit, world in zip(fits, worlds, strict=True)]
         return [
             None
             if release is None or self._features is None

@@ -113,7 +113,7 @@ class GaussianCost(StepCost):
 
     def larger(self) -> GaussianCost:
         """As of every cost."""
-        return GaussianCost(_rounded_up(self.far))
+        return GaussianCost(_round_up(self.far))
 
 
 @dataclass(frozen=True)
@@ -133,13 +133,13 @@ class PureCost(StepCost):
 
     def privacy_loss(self, chance: float, width: float) -> PrivacyLossDistribution:
         """That of randomised response, which dominates."""
-        likely = float(scipy.special.expit(amplified(self.loss, chance)))
+        likely = float(scipy.special.expit(amplify(self.loss, chance)))
         table = np.array([likely, 1.0 - likely])
-        return _of_tables(table, table[::-1], width)
+        return _loss_of_tables(table, table[::-1], width)
 
     def larger(self) -> PureCost:
         """As of every cost."""
-        return PureCost(_rounded_up(self.loss))
+        return PureCost(_round_up(self.loss))
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class NoiseCost(StepCost):
     def larger(self) -> StepCost:
         """As of every cost; discrete Gaussian noise stays as it is."""
         if self.law == "laplace":
-            return NoiseCost(self.law, 1.0, _rounded_up(self.shift))
-        return self if self.law == "discrete gaussian" else PureCost(_rounded_up(self.epsilon))
+            return NoiseCost(self.law, 1.0, _round_up(self.shift))
+        return self if self.law == "discrete gaussian" else PureCost(_round_up(self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -251,15 +251,17 @@ class TableCost(StepCost):
     def privacy_loss(self, chance: float, width: float) -> PrivacyLossDistribution:
         """That of both tables; with a sub-sample, of the mixture and the table without record."""
         inside, outside = self.tables
-        return _of_tables(chance * inside + (1.0 - chance) * outside, outside, width)
+        return _loss_of_tables(chance * inside + (1.0 - chance) * outside, outside, width)
 
     def larger(self) -> StepCost:
         """Randomised response with the largest ratio."""
         most = self.epsilon
-        return PureCost(_rounded_up(most)) if math.isfinite(most) else self
+        return PureCost(_round_up(most)) if math.isfinite(most) else self
 
 
-def _of_tables(inside: FloatArray, outside: FloatArray, width: float) -> PrivacyLossDistribution:
+def _loss_of_tables(
+    inside: FloatArray, outside: FloatArray, width: float
+) -> PrivacyLossDistribution:
     """The distribution of privacy loss of two tables of probabilities.
 
     By "connect the dots": deltas are exact at the points of a grid next to each loss (Doroshenko et
@@ -329,7 +331,7 @@ class CostPart(NamedTuple):
     chance: float = 1.0
 
 
-def amplified(epsilon: float, chance: float) -> float:
+def amplify(epsilon: float, chance: float) -> float:
     """The largest loss of a step of this largest loss on a Poisson sub-sample of this rate.
 
     Li, Qardaji and Su 2012, Theorem 1: log(1 + q (e^epsilon - 1)).
@@ -353,7 +355,7 @@ def pure_epsilon(
     for toss, loss in losses:
         sums[toss] += loss
         is_unlimited |= loss == math.inf
-    each = [amplified(loss, chances[toss]) for toss, loss in sums.items()]
+    each = [amplify(loss, chances[toss]) for toss, loss in sums.items()]
     return math.inf if is_unlimited else sum(each)
 
 
@@ -379,11 +381,11 @@ def epsilon_at(parts: Mapping[CostPart, int], delta: float) -> float:
     if any(_is_disjoint(part.cost) for part in parts if part.chance == 1.0):
         return math.inf
     if is_huge(parts):
-        return _simply(parts, delta)
-    composed = float(_composed(frozenset(parts.items())).get_epsilon_for_delta(delta))
+        return _summed_epsilon(parts, delta)
+    composed = float(_compose(frozenset(parts.items())).get_epsilon_for_delta(delta))
     if composed == math.inf and any(_has_lone_outcome(part.cost) for part in parts):
         return composed
-    simple = _simply(parts, delta)  # for deltas below the mass that a composition cuts off
+    simple = _summed_epsilon(parts, delta)  # for deltas below the mass that a composition cuts off
     return composed if math.isnan(simple) else min(composed, simple)
 
 
@@ -396,7 +398,7 @@ def _has_lone_outcome(cost: StepCost) -> bool:
     return isinstance(cost, TableCost) and cost.epsilon == math.inf
 
 
-def _simply(parts: Mapping[CostPart, int], delta: float) -> float:
+def _summed_epsilon(parts: Mapping[CostPart, int], delta: float) -> float:
     """Epsilon by Rényi curves, of steps without largest loss, plus all largest losses."""
     rho = pure = 0.0
     for part, times in parts.items():
@@ -436,7 +438,7 @@ def _size(cost: StepCost) -> float:
 
 
 @lru_cache(maxsize=8)
-def _composed(parts: frozenset[tuple[CostPart, int]]) -> PrivacyLossDistribution:
+def _compose(parts: frozenset[tuple[CostPart, int]]) -> PrivacyLossDistribution:
     kinds = Counter(dict(parts))
     if len(kinds) > _MOST_KINDS:
         kinds = Counter()
@@ -451,11 +453,11 @@ def _composed(parts: frozenset[tuple[CostPart, int]]) -> PrivacyLossDistribution
     return reduce(lambda total, loss: total.compose(loss), losses)
 
 
-def short(value: float) -> float:
+def shorten(value: float) -> float:
     """A value without rounding errors, so that equal costs are found to be equal."""
     return float(f"{value:.10g}")
 
 
-def _rounded_up(value: float) -> float:
+def _round_up(value: float) -> float:
     """The next of 100 values per factor of e."""
     return math.exp(math.ceil(math.log(value) * 100.0 - 1e-9) / 100.0)

@@ -192,7 +192,7 @@ class ReplayFindings:
         return any(choice.is_late for pilot in self.pilots for choice in pilot.choices)
 
     @property
-    def unseen(self) -> frozenset[str]:
+    def ignored(self) -> frozenset[str]:
         """Places that prove nothing: they differ between fits of the same table, or no row follows.
 
         State that the model stores without noise, such as the number of records, is a finding of

@@ -14,7 +14,7 @@ import pandas as pd
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.lockstep import Order, Played, Worlds
+from dpaudit.replaying.lockstep import FinishedFit, Order, Worlds
 from dpaudit.replaying.processes import WORLDS, Processes
 from dpaudit.replaying.release import without_model
 from dpaudit.replaying.transcript import FitRelease, Site, Transcript
@@ -85,16 +85,16 @@ class Fits:
         """Synthetic rows asked of both worlds."""
         return int(self.spec.game.view.n_rows)
 
-    def pair(self, number: int, *, alike: World | None = None, **order: Any) -> Played:
+    def pair(self, number: int, *, alike: World | None = None, **order: Any) -> FinishedFit:
         """A fit in each world under equal answers; on request both on the table of one world."""
         tables = {world: self.tables[alike or world] for world in WORLDS}
-        played = self._play(tables, number, **order)
-        self.seconds.append(played.transcript.seconds)
-        return played
+        fit = self._run(tables, number, **order)
+        self.seconds.append(fit.transcript.seconds)
+        return fit
 
-    def alone(self, world: World, number: int, **order: Any) -> Played:
+    def alone(self, world: World, number: int, **order: Any) -> FinishedFit:
         """A fit in one world, under answers from the coordinator."""
-        return self._play({world: self.tables[world]}, number, **order)
+        return self._run({world: self.tables[world]}, number, **order)
 
     def natural(
         self,
@@ -102,7 +102,7 @@ class Fits:
         *,
         is_heard: bool = True,
         keeps_tables: bool = False,
-    ) -> Iterator[Played]:
+    ) -> Iterator[FinishedFit]:
         """Fits in which the code draws by itself, in both processes at once.
 
         Args:
@@ -111,8 +111,8 @@ class Fits:
             keeps_tables: Whether the synthetic tables are wanted.
         """
 
-        def play(world: World, number: int) -> Played:
-            return self._play(
+        def run(world: World, number: int) -> FinishedFit:
+            return self._run(
                 {world: self.tables[world]},
                 _NATURAL + number,
                 is_natural=True,
@@ -122,13 +122,13 @@ class Fits:
 
         each = {world: [number for other, number in wanted if other is world] for world in WORLDS}
         with ThreadPoolExecutor(len(WORLDS)) as pool:
-            played = {
-                world: pool.submit(list, map(partial(play, world), each[world])) for world in WORLDS
+            futures = {
+                world: pool.submit(list, map(partial(run, world), each[world])) for world in WORLDS
             }
-            results = {world: iter(played[world].result()) for world in WORLDS}
+            results = {world: iter(futures[world].result()) for world in WORLDS}
         yield from (next(results[world]) for world, _ in wanted)
 
-    def _play(self, tables: dict[World, pd.DataFrame], number: int, **order: Any) -> Played:
+    def _run(self, tables: dict[World, pd.DataFrame], number: int, **order: Any) -> FinishedFit:
         self.count += len(tables)
         given = Order(
             number=number,
@@ -138,15 +138,15 @@ class Fits:
             keeps=self.keeps,
             **order,
         )
-        played = self.worlds.play(given)
-        for site, texts in played.transcript.seeds.items():
+        fit = self.worlds.run(given)
+        for site, texts in fit.transcript.seeds.items():
             for text in texts:
                 self.seeds.setdefault(site, {}).setdefault(text, set()).add(number)
-        return played
+        return fit
 
-    def released(self, played: Played, world: World) -> FitRelease | None:
-        """`release_of` of a fit that was played."""
-        return self.release_of(played.transcript, world)
+    def released(self, fit: FinishedFit, world: World) -> FitRelease | None:
+        """`release_of` of a fit that has ended."""
+        return self.release_of(fit.transcript, world)
 
     def release_of(self, transcript: Transcript, world: World) -> FitRelease | None:
         """What a fit released to the attacker of this replay."""

@@ -54,12 +54,12 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
     uses = Counter(
         number for noise in noises if noise.on is not None for number in noise.on.tolist()
     )
-    known = _used(transcript) | {number for number, times in uses.items() if times > 1}
+    known = _used_answers(transcript) | {number for number, times in uses.items() if times > 1}
     for place, noise in enumerate(noises):
         if noise.on is None:
             continue
         at = _step_of(steps, noise.on, known)
-        joined = None if at is None else _joined(steps[at], noises[at], steps[place], noise)
+        joined = None if at is None else _join_steps(steps[at], noises[at], steps[place], noise)
         if at is None or joined is None:
             numbers = set(noise.on.tolist())
             if not numbers <= transcript.released:
@@ -73,7 +73,7 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
     _name_shared_draws(transcript.noisy, [noises[at].parts[0] for at in kept])
 
 
-def _used(transcript: Transcript) -> set[int]:
+def _used_answers(transcript: Transcript) -> set[int]:
     """The answers that are released or selected from."""
     selected = [selection.numbers for selection in transcript.selections]
     selected += [
@@ -94,7 +94,7 @@ def _step_of(steps: Sequence[NoisyStep], on: IntArray, known: Collection[int]) -
     return at if at is not None and set(steps[at].numbers.tolist()) == wanted else None
 
 
-def _joined(
+def _join_steps(
     first: NoisyStep, noise: StepNoise, second: NoisyStep, more: StepNoise
 ) -> tuple[NoisyStep, StepNoise] | None:
     """Two steps as one with the noise of both; None if its law is not known."""
@@ -102,7 +102,7 @@ def _joined(
     assert more.factor is not None
     order, factor = more.on - first.first, more.factor
     inside, outside = (
-        [*(_taken(part, order, factor) for part in own), *others]
+        [*(_take(part, order, factor) for part in own), *others]
         for own, others in zip(noise.parts, more.parts, strict=True)
     )
     laws = law_of_parts(inside), law_of_parts(outside)
@@ -123,7 +123,7 @@ def _joined(
     return step, replace(more, parts=(inside, outside))
 
 
-def _taken(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict[str, Any]:
+def _take(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict[str, Any]:
     """Some of a part's draws, multiplied."""
     size = order.size
     fields = ("factor", "scale", "shape", "other")

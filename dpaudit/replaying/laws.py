@@ -141,7 +141,7 @@ def _log_rest(log_chance: FloatArray) -> FloatArray:
         return np.asarray(np.log1p(-np.exp(np.minimum(log_chance, 0.0))))
 
 
-def _whole_only(noise: FloatArray, log_chance: FloatArray) -> FloatArray:
+def _only_whole(noise: FloatArray, log_chance: FloatArray) -> FloatArray:
     return np.where(np.abs(noise - np.rint(noise)) < _WHOLE, log_chance, -np.inf)
 
 
@@ -292,7 +292,7 @@ class LaplaceSum(_Concave):
         return list(zip(factors, scales, strict=True))
 
     @property
-    def lost(self) -> float:
+    def rounding_error(self) -> float:
         """The relative rounding error of the density at 0, where it is largest."""
         parts = [factor / scale for factor, scale in self._each()]
         sizes = np.sum(np.abs(parts), axis=0)
@@ -381,7 +381,7 @@ class DiscreteLaplace(_Whole):
     name = "discrete laplace"
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        return _whole_only(noise, -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale)))
+        return _only_whole(noise, -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale)))
 
     def _log_above(self, noise: FloatArray) -> FloatArray:
         return np.asarray(-noise / self.scale - np.log1p(np.exp(-1.0 / self.scale)))
@@ -403,7 +403,7 @@ class DiscreteGaussian(_Whole):
         return np.asarray(np.asarray(totals)[back].reshape(np.shape(self.scale)))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        return _whole_only(noise, -0.5 * (noise / self.scale) ** 2 - self._log_total())
+        return _only_whole(noise, -0.5 * (noise / self.scale) ** 2 - self._log_total())
 
     def _log_above(self, noise: FloatArray) -> FloatArray:
         pairs = np.stack([values.ravel() for values in np.broadcast_arrays(noise, self.scale)])
@@ -432,7 +432,7 @@ class Geometric(NoiseLaw):
         k = self.sign * noise
         with np.errstate(divide="ignore"):
             value = (k - 1) * np.log1p(-self.shape) + np.log(self.shape)
-        return _whole_only(noise, np.where(k > 0.5, value, -np.inf))
+        return _only_whole(noise, np.where(k > 0.5, value, -np.inf))
 
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
         k = self.sign * noise
@@ -645,7 +645,7 @@ def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
     if np.any(scales[1:] == scales[:-1]):
         return None
     law = LaplaceSum(scales[0], tuple(scales[1:]))
-    return law if law.lost < _LOST else None
+    return law if law.rounding_error < _LOST else None
 
 
 def _of_one_scale(scale: FloatArray, shares: Sequence[Share]) -> NoiseLaw | None:

@@ -113,7 +113,7 @@ def _line(
 ) -> LedgerLine:
     moves = [shift_of(*step.before) for step in steps if step.answer.size]
     shifts = [move[np.isfinite(move)] for move in moves]
-    scales = [[_least(step.scales[world]) for step in steps] for world in (0, 1)]
+    scales = [[_smallest(step.scales[world]) for step in steps] for world in (0, 1)]
     scale, other = (
         min((value for value in own if value is not None), default=None) for own in scales
     )
@@ -143,7 +143,7 @@ def _line(
     )
 
 
-def _least(scales: FloatArray) -> float | None:
+def _smallest(scales: FloatArray) -> float | None:
     known = scales[np.isfinite(scales)]
     return float(np.min(known)) if known.size else None
 
@@ -156,7 +156,7 @@ def _weight(charge: StepCharge, chances: Mapping[int | None, float]) -> float:
     return worth * charge.times * chances[charge.toss] ** 2
 
 
-class Recorded(NamedTuple):
+class RecordedCalls(NamedTuple):
     """The lines of a ledger as mechanism calls.
 
     Attributes:
@@ -168,7 +168,7 @@ class Recorded(NamedTuple):
     unknown: str | None
 
 
-def recorded_calls(lines: Sequence[LedgerLine]) -> Recorded:
+def recorded_calls(lines: Sequence[LedgerLine]) -> RecordedCalls:
     """The lines of a ledger as mechanism calls, for an accountant.
 
     A line keeps the sum of its steps: Gaussian ones are one step of their mu, others have their
@@ -182,13 +182,13 @@ def recorded_calls(lines: Sequence[LedgerLine]) -> Recorded:
         if line.internal:
             continue
         if line.other_scale is not None:
-            return Recorded((), f"the scale of the noise at {line.place} depends on the data")
+            return RecordedCalls((), f"the scale of the noise at {line.place} depends on the data")
         if line.mu is None and line.epsilon is None:
-            return Recorded((), f"the largest loss of a step at {line.place} is not known")
+            return RecordedCalls((), f"the largest loss of a step at {line.place} is not known")
         if line.mu is not None and (line.sampling is not None or line.law != Gaussian.name):
-            return Recorded((), f"the steps at {line.place} are not kept one by one")
+            return RecordedCalls((), f"the steps at {line.place} are not kept one by one")
         if line.mu is not None:
             calls.append(Call(law=CallLaw.GAUSSIAN, scale=1.0, sensitivity=line.mu))
         elif line.epsilon is not None and line.epsilon > 0:
             calls.append(Call(law=CallLaw.PURE, scale=1.0, sensitivity=line.epsilon))
-    return Recorded(tuple(calls), None)
+    return RecordedCalls(tuple(calls), None)

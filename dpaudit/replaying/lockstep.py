@@ -21,11 +21,11 @@ from dpaudit.replaying.joint_noise import StepNoise, join_noise
 from dpaudit.replaying.laws import FloatArray, IntArray
 from dpaudit.replaying.messages import (
     Comparison,
+    are_same,
+    as_text,
     law_of_parts,
     release_of,
-    same,
     selection_of,
-    shown,
     table_of,
 )
 from dpaudit.replaying.processes import WORLDS, Processes
@@ -109,14 +109,14 @@ class Order:
         return tuple(self.tables)
 
 
-class Played(NamedTuple):
+class FinishedFit(NamedTuple):
     """A replay and its synthetic tables, None where they were not wanted or there is none."""
 
     transcript: Transcript
     tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
 
 
-class _Again(Exception):  # noqa: N818 - it is no error
+class _Restart(Exception):  # noqa: N818 - it is no error
     """The fit restarts with one more line as a question."""
 
 
@@ -164,7 +164,7 @@ class Worlds:
         self.processes, self.places, self.rng = processes, tuple(places), rng
         self.lines = _Lines(set(), set(), set(), set())
 
-    def play(self, order: Order) -> Played:
+    def run(self, order: Order) -> FinishedFit:
         """One fit in each world of an order.
 
         Raises:
@@ -174,17 +174,17 @@ class Worlds:
         while len(self.lines.asked) < MOST_ASKED:
             match = _Match(self, order, self.lines)
             try:
-                played = self._play_once(match, order)
-            except _Again:
+                fit = self._run_once(match, order)
+            except _Restart:
                 continue
-            played.transcript.seconds = time.monotonic() - started
-            return played
+            fit.transcript.seconds = time.monotonic() - started
+            return fit
         raise ReplayError(
             f"more than {MOST_ASKED} lines depend on the record without noise: replay cannot "
             "follow this generator; audit it with `dpaudit audit`"
         )
 
-    def _play_once(self, match: _Match, order: Order) -> Played:
+    def _run_once(self, match: _Match, order: Order) -> FinishedFit:
         self.processes.children.clear()
         seed, sample_seed = (
             int(self.rng(role, order.number).integers(2**31)) for role in ("seed", "sample seed")
@@ -207,14 +207,14 @@ class Worlds:
             match.run(fits)
         except _Parted as parted:
             parting = parted.parting
-        except _Again:
+        except _Restart:
             again = True
         match.dismiss(fits)
         results = [_result_of(world, fits.get(world)) for world in WORLDS]
         for world in order.worlds:
             match.end(world)
         if again:
-            raise _Again
+            raise _Restart
         transcript = match.transcript
         transcript.failures = (results[0][1], results[1][1])
         if parting is None and transcript.failures == (None, None):
@@ -232,7 +232,7 @@ class Worlds:
             for site in self.processes.children
         ]
         match.finish()
-        return Played(transcript, (results[0][0], results[1][0]))
+        return FinishedFit(transcript, (results[0][0], results[1][0]))
 
     def _begin(self, world: World, match: _Match, order: Order) -> None:
         seed = int(self.rng("coins", order.number).integers(2**62))
@@ -422,7 +422,7 @@ class _Match:
         )
         for site, key, toss, comparisons in self._compared:
             table = table_of(comparisons)
-            if not same(*table):
+            if not are_same(*table):
                 places = np.array([len(comparisons)], dtype=np.int64)
                 step = ChoiceStep(site=site, tables=(table,), places=places, toss=toss, key=key)
                 transcript.choices.append(step)
@@ -461,7 +461,7 @@ class _Match:
                     self.lines.asked.add(key)
                     if first[0] == "located":
                         self.lines.located.add(key)
-                    raise _Again
+                    raise _Restart
                 kind = PartKind.SEEDS if first[0] == "seed" else PartKind.DRAWS
                 raise _Parted(kind, sites, first[0], second[0])
             self._record(sites[0], first, is_equal=is_equal)
@@ -495,7 +495,7 @@ class _Match:
             each = 0 < few < many and many * short == few * long
             if each and site[:2] not in self.lines.loops:
                 self.lines.loops.add(site[:2])
-                raise _Again
+                raise _Restart
 
     def _compare_coins(self) -> None:
         """Compares the coins apart from other notes: each line has its own, so order is free."""
@@ -536,9 +536,9 @@ class _Match:
 
     def _on_equal(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         first, second = inside["value"], outside["value"]
-        equal = same(first, second)
+        equal = are_same(first, second)
         if not equal and inside["what"] == "operand":
-            raise _Parted(PartKind.OPERANDS, (site, site), shown(first), shown(second))
+            raise _Parted(PartKind.OPERANDS, (site, site), as_text(first), as_text(second))
         if not equal and inside["what"] == "spend":
             self._say_unfollowed(site, "noise or a coin is combined with data by more than a sum")
         if inside["what"] == "zero" and self.transcript.tosses:
@@ -691,7 +691,7 @@ class _Match:
     ) -> None:
         """Keeps a choice if its probabilities differ."""
         key = self._key("choose", site)
-        if any(not same(*table) for table in {id(table): table for table in tables}.values()):
+        if any(not are_same(*table) for table in {id(table): table for table in tables}.values()):
             self.transcript.choices.append(
                 ChoiceStep(
                     site=site,

@@ -86,7 +86,7 @@ def law_of_parts(parts: Sequence[Mapping[str, Any]]) -> NoiseLaw | None:
     )
 
 
-def same(first: Any, second: Any) -> bool:
+def are_same(first: Any, second: Any) -> bool:
     """Whether two values are equal up to rounding."""
     if np.shape(first) != np.shape(second):
         return False
@@ -95,7 +95,7 @@ def same(first: Any, second: Any) -> bool:
     return bool(np.allclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True))
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value in a few characters."""
     values = np.asarray(value)
     if values.dtype == np.uint8:

@@ -28,7 +28,7 @@ from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw
-from dpaudit.replaying.messages import same
+from dpaudit.replaying.messages import are_same
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import Number, ReleasedNumbers
 from dpaudit.replaying.transcript import FitRelease, NoisyStep, Question, Site, Transcript
@@ -198,20 +198,20 @@ def find_readings(
             fits.say(f"search for released answers: {variant * len(_PLACES) + at + 1} of 39")
             orders = _orders(answers, np.asarray(_PLACES)[placed[variant, :, at]])
             number = _FIRST + variant * len(_PLACES) + at
-            played = fits.alone(
-                World.IN, number, placed=orders, wide=wide, most_draws=_most(pilots)
+            fit = fits.alone(
+                World.IN, number, placed=orders, wide=wide, most_draws=_draw_limit(pilots)
             )
-            release = fits.released(played, World.IN)
-            if release is None or played.transcript.draws != pilots[-1].draws:
+            release = fits.released(fit, World.IN)
+            if release is None or fit.transcript.draws != pilots[-1].draws:
                 return []
-            if not all(_is_known(answer, played.transcript, World.IN) for answer in answers):
+            if not all(_is_known(answer, fit.transcript, World.IN) for answer in answers):
                 return []
             own.append(release)
         releases.append(own)
-    return _coinciding(answers, placed, releases, without)
+    return _find_coinciding(answers, placed, releases, without)
 
 
-def _most(pilots: Sequence[Transcript]) -> int:
+def _draw_limit(pilots: Sequence[Transcript]) -> int:
     """Draws after which a fit is given up."""
     return 1000 + 20 * max(sum(pilot.draws.values()) for pilot in pilots)
 
@@ -243,9 +243,11 @@ def _same_step(first: NoisyStep, second: NoisyStep | None) -> bool:
     if second is None or second.laws is None or second.is_lost:
         return False
     return (
-        all(same(value, other) for value, other in zip(first.before, second.before, strict=True))
+        all(
+            are_same(value, other) for value, other in zip(first.before, second.before, strict=True)
+        )
         and all(
-            same(scale, other) for scale, other in zip(first.scales, second.scales, strict=True)
+            are_same(scale, other) for scale, other in zip(first.scales, second.scales, strict=True)
         )
         and first.law_names == second.law_names
     )
@@ -260,9 +262,9 @@ def _orders(answers: Sequence[Answer], places: FloatArray) -> dict[Question, Flo
     return orders
 
 
-def _is_known(answer: Answer, played: Transcript, world: World) -> bool:
+def _is_known(answer: Answer, transcript: Transcript, world: World) -> bool:
     """Whether a fit made an answer of the same law around the same value."""
-    step = next((step for step in played.noisy if step.key == answer.key), None)
+    step = next((step for step in transcript.noisy if step.key == answer.key), None)
     if step is None or step.laws is None or step.is_lost or step.draws:
         return False
     if step.answer.size != answer.size:
@@ -270,15 +272,17 @@ def _is_known(answer: Answer, played: Transcript, world: World) -> bool:
     side = WORLDS.index(world)
     law, known = step.laws[0].element(answer.element, answer.size), answer.laws[side]
     own = float(step.before.inside[answer.element])
-    return type(law) is type(known) and _same_fields(law, known) and same(own, answer.before[side])
+    return (
+        type(law) is type(known) and _same_fields(law, known) and are_same(own, answer.before[side])
+    )
 
 
 def _same_fields(first: NoiseLaw, second: NoiseLaw) -> bool:
     pairs = zip(vars(first).values(), vars(second).values(), strict=True)
-    return all(same(np.asarray(value), np.asarray(other)) for value, other in pairs)
+    return all(are_same(np.asarray(value), np.asarray(other)) for value, other in pairs)
 
 
-def _coinciding(
+def _find_coinciding(
     answers: Sequence[Answer],
     placed: np.ndarray,
     releases: Sequence[Sequence[FitRelease]],
@@ -345,10 +349,10 @@ def prove(
     wanted = [(world, 2 * at + place) for at in range(size) for place, world in enumerate(WORLDS)]
     for done, group in enumerate(_groups(wanted)):
         fits.say(f"natural fits: {min(len(wanted), (done + 1) * len(group))} of {len(wanted)}")
-        for (world, _), played in zip(group, fits.natural(group), strict=True):
-            transcript = played.transcript
+        for (world, _), fit in zip(group, fits.natural(group), strict=True):
+            transcript = fit.transcript
             if transcript.draws != draws or not _agrees(
-                parts, fits.released(played, world), transcript, world
+                parts, fits.released(fit, world), transcript, world
             ):
                 return None, "in a natural fit the released number did not follow its answer"
     return Proof(tuple(parts), len(wanted), bound), ""

@@ -36,7 +36,7 @@ from dpaudit.replaying.findings import (
     internal_line,
 )
 from dpaudit.replaying.fits import Fits
-from dpaudit.replaying.lockstep import Played
+from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.moved_features import moved_features
 from dpaudit.replaying.processes import WORLDS, Processes, opened_processes, started_as
 from dpaudit.replaying.reading import find_readings, prove
@@ -231,7 +231,7 @@ def _records(
                     )
                     for spec in specs
                 ]
-                fits = each[0] if len(each) == 1 else _worst(each, options)
+                fits = each[0] if len(each) == 1 else _find_costliest(each, options)
                 yield _replay_record(fits, options, open_processes, started)
 
 
@@ -258,7 +258,7 @@ def _candidates(
         yield build_two_worlds(generator, table, audit_settings(**given))
 
 
-def _worst(each: Sequence[Fits], options: Options) -> Fits:
+def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
     """The candidate that spends most in one replay; one at which the worlds part comes first."""
     costs: list[tuple[float, int]] = []
     for number, fits in enumerate(each):
@@ -305,9 +305,9 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
         ReplayError: If the generator fails.
     """
     fits.say("control: the same table in both worlds")
-    played = _play_control(fits)
-    transcript = played.transcript
-    _check_table(played.tables[0], fits.spec.table.schema)
+    fit = _first_control(fits)
+    transcript = fit.transcript
+    _check_table(fit.tables[0], fits.spec.table.schema)
     first, second = (fits.release_of(transcript, world) for world in WORLDS)
     findings.noise_lines = frozenset(step.site for step in transcript.noisy)
     if first is not None and second is not None:
@@ -330,17 +330,17 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
         findings.control = "what a fit releases was not seen"
 
 
-def _play_control(fits: Fits) -> Played:
+def _first_control(fits: Fits) -> FinishedFit:
     """The first control in which the generator does not fail, as it may by chance."""
     failure = ""
     for number in _CONTROLS:
-        played = fits.pair(number, alike=World.IN, keeps_tables=True)
+        fit = fits.pair(number, alike=World.IN, keeps_tables=True)
         failures = (
-            failure for failure in played.transcript.failures if failure not in (None, "ended")
+            failure for failure in fit.transcript.failures if failure not in (None, "ended")
         )
         failure = next(failures, None) or ""
-        if not failure or played.transcript.parting is not None:
-            return played
+        if not failure or fit.transcript.parting is not None:
+            return fit
     raise ReplayError(f"the generator fails: {failure}")
 
 
@@ -435,10 +435,10 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
     """Finds lines whose noise is the same, as that of two generators with one seed."""
     fits.say("natural fits")
     unfollowed = findings.pilots[-1].unfollowed
-    for played in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
-        unfollowed += played.transcript.unfollowed
+    for fit in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
+        unfollowed += fit.transcript.unfollowed
         known: dict[float, NoisyStep] = {}
-        for step in played.transcript.noisy:
+        for step in fit.transcript.noisy:
             if len(known) > _MOST_UNITS:
                 break
             if step.laws is None or step.laws[0].whole or step.draws:
@@ -504,7 +504,7 @@ def prove_from_release(fits: Fits, options: Options, findings: ReplayFindings) -
     """Tries to prove a bound above the claim from what is released: by reading, then by coins."""
     alpha = 1.0 - fits.spec.settings.confidence
     first, budget = fits.count, options.fits or _budget(fits.pace)
-    without = findings.unseen
+    without = findings.ignored
     may_read = is_overspent(fits.spec.claim, findings.spent) or findings.spent.value is None
     if may_read and all(pilot.parting is None for pilot in findings.pilots):
         readings = find_readings(fits, findings.pilots, without)

@@ -65,7 +65,7 @@ def is_integrable(law: NoiseLaw) -> bool:
     return not isinstance(law, Gamma) or bool(np.all(law.shape >= 1))
 
 
-def scaled(law: NoiseLaw, factor: FloatArray) -> NoiseLaw | None:
+def scale_law(law: NoiseLaw, factor: FloatArray) -> NoiseLaw | None:
     """The law of `factor * noise`; None if it is not known.
 
     Args:

@@ -23,11 +23,11 @@ from dpaudit.replaying.costs import (
     OpenCost,
     PureCost,
     TableCost,
-    amplified,
+    amplify,
     epsilon_at,
     is_huge,
     pure_epsilon,
-    short,
+    shorten,
 )
 from dpaudit.replaying.ledger import LedgerLine, ledger
 from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript
@@ -98,7 +98,7 @@ def spend(
     several_laws = _steps_with_several(_law_of, (*transcripts, *others))
     several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
     for transcript in transcripts:
-        transcript = _with_laws(_without_coins(transcript, unamplified), without=several_laws)
+        transcript = _forget_laws(_forget_coins(transcript, unamplified), without=several_laws)
         chances: dict[int | None, float] = {None: 1.0}
         for at, toss in enumerate(transcript.tosses):
             chances[at] = toss.chance if hidden else 1.0
@@ -122,7 +122,7 @@ def spend(
     value, notes, limits, lines, _ = max(replays, key=_rank)
     is_known = math.isfinite(value)
     if is_known and not all(
-        _alike(lines, replay.lines) for replay in replays if not replay.is_left_out
+        _are_alike(lines, replay.lines) for replay in replays if not replay.is_left_out
     ):
         notes = [f"the costliest of {len(replays)} replays", *notes]
     return Spent(
@@ -157,13 +157,13 @@ def _scales_of(step: NoisyStep) -> object:
     return step.scales.inside.tobytes()
 
 
-def _with_laws(transcript: Transcript, *, without: Collection[Question]) -> Transcript:
+def _forget_laws(transcript: Transcript, *, without: Collection[Question]) -> Transcript:
     """The same, in which some steps have no known law."""
     noisy = [replace(step, laws=None) if step.key in without else step for step in transcript.noisy]
     return replace(transcript, noisy=noisy)
 
 
-def _without_coins(transcript: Transcript, sites: Collection[Site]) -> Transcript:
+def _forget_coins(transcript: Transcript, sites: Collection[Site]) -> Transcript:
     """The same without the record's own coins at some lines."""
     if not sites:
         return transcript
@@ -216,7 +216,7 @@ def _rank(replay: _Replay) -> tuple[int, float]:
     return (2, 0.0) if replay.value == math.inf else (0, replay.value)
 
 
-def _alike(lines: Sequence[LedgerLine], others: Sequence[LedgerLine]) -> bool:
+def _are_alike(lines: Sequence[LedgerLine], others: Sequence[LedgerLine]) -> bool:
     """Whether shifts, scales and costs of two replays agree."""
 
     def numbers(line: LedgerLine) -> list[float | None]:
@@ -255,9 +255,9 @@ def _total(
     values = [square(charge) for charge in charges]
     total = math.inf if math.inf in values else sum(values)
     if not math.isfinite(total):
-        return _open(total, charges, square)
+        return _open_total(total, charges, square)
     exact = GaussianCost if is_mu else (GaussianCost, TableCost)
-    note = _joined(
+    note = _join_notes(
         (_NOT_AMPLIFIED, any(chances[charge.toss] < 1.0 for charge in charges)),
         (_LARGEST, not all(isinstance(charge.cost, exact) for charge in charges)),
     )
@@ -273,13 +273,13 @@ def _epsilon(
         value = pure_epsilon(losses, chances)
         if math.isfinite(value):
             return _Total(value)
-        return _open(value, charges, lambda charge: charge.cost.epsilon)
+        return _open_total(value, charges, lambda charge: charge.cost.epsilon)
     parts, is_amplified = _parts(charges, chances)
     value = epsilon_at(parts, delta)
     if not math.isfinite(value):
-        return _open(value, charges, _at_delta)
+        return _open_total(value, charges, _at_delta)
     is_large = is_huge(parts)
-    note = _joined(
+    note = _join_notes(
         (_NOT_AMPLIFIED, not is_amplified or (is_large and any(part.chance < 1 for part in parts))),
         (_SIMPLY, is_large),
         (_LARGEST, any(isinstance(part.cost, PureCost) for part in parts)),
@@ -287,7 +287,7 @@ def _epsilon(
     return _Total(value, note)
 
 
-def _joined(*notes: tuple[str, bool]) -> str | None:
+def _join_notes(*notes: tuple[str, bool]) -> str | None:
     return "; ".join(text for text, holds in notes if holds) or None
 
 
@@ -299,7 +299,7 @@ def _at_delta(charge: StepCharge) -> float:
     return cost.epsilon if isinstance(cost, TableCost) else 0.0
 
 
-def _open(
+def _open_total(
     value: float, charges: Sequence[StepCharge], size: Callable[[StepCharge], float]
 ) -> _Total:
     """A cost without limit, or that is not known, with the first line that makes it so."""
@@ -336,11 +336,11 @@ def _parts(
         others = [charge for charge in own if not isinstance(charge.cost, GaussianCost)]
         losses = sum(charge.cost.epsilon * charge.times for charge in others)
         if toss is not None and not others:
-            parts[CostPart(GaussianCost(short(math.sqrt(sum(gaussian)))), chances[toss])] += 1
+            parts[CostPart(GaussianCost(shorten(math.sqrt(sum(gaussian)))), chances[toss])] += 1
         elif toss is not None and not gaussian and len(others) == others[0].times == 1:
             parts[CostPart(others[0].cost, chances[toss])] += 1
         elif toss is not None and not gaussian and math.isfinite(losses):
-            parts[CostPart(PureCost(short(amplified(losses, chances[toss]))))] += 1
+            parts[CostPart(PureCost(shorten(amplify(losses, chances[toss]))))] += 1
         else:
             is_amplified &= toss is None
             square += sum(gaussian)

@@ -85,7 +85,7 @@ def _open_questions(findings: ReplayFindings) -> Iterator[str]:
         )
     for first, second in findings.shared_noise:
         yield f"the noise at {first} and at {second} is the same, so a difference has none"
-    for draw in _unfollowed(findings)[:3]:
+    for draw in _lost_draws(findings)[:3]:
         yield f"{draw.site}: {draw.why}"
     if findings.goes_around and not any(pilot.noisy or pilot.choices for pilot in findings.pilots):
         yield "no noise was heard, so what may protect the record was not seen"
@@ -128,7 +128,7 @@ def _parting_reason(findings: ReplayFindings) -> str:
     return f"{where}{MEANING[parting.kind]} although all noisy answers are equal"
 
 
-def _unfollowed(findings: ReplayFindings) -> list[Unfollowed]:
+def _lost_draws(findings: ReplayFindings) -> list[Unfollowed]:
     """What was not followed, in any replay."""
     lost = [lost for pilot in findings.pilots for lost in pilot.unfollowed]
     if findings.goes_around:
@@ -142,7 +142,7 @@ def decide(
     """The verdict, whether it is of the stated proof alone, and the reasons."""
     questions = list(_open_questions(findings))
     spent = _spent(findings)
-    over = is_overspent(claim, spent) and not _unfollowed(findings)
+    over = is_overspent(claim, spent) and not _lost_draws(findings)
     alone = next((alone for pilot in findings.pilots for alone in pilot.charged_alone), None)
     if over and alone is not None:
         questions.insert(0, f"{alone.site}: {alone.why}; in all that is more than the claim")
@@ -163,7 +163,7 @@ def decide(
         return Verdict.OVERSPENT, False, [reason, *questions]
     if questions:
         return Verdict.INCONCLUSIVE, False, questions
-    return Verdict.CONSISTENT, False, [_unseen(findings)]
+    return Verdict.CONSISTENT, False, [_limits(findings)]
 
 
 def _spent(findings: ReplayFindings) -> Spent:
@@ -201,7 +201,7 @@ def _event(proof: Proof) -> str:
     return " and ".join(parts)
 
 
-def _unseen(findings: ReplayFindings) -> str:
+def _limits(findings: ReplayFindings) -> str:
     count = len(findings.transcripts)
     return (
         f"the release was equal in {count} of {count} replays; what happens in less than "
@@ -225,13 +225,13 @@ def conclude(
         parameters=spec.generator.parameters,
         source=spec.table.source,
         schema_inferred=spec.table.schema.inferred,
-        target=_named(spec.target),
+        target=_target_option(spec.target),
         claim=spec.claim,
         spent=None if spent.is_unlimited else spent.value,
         spent_unlimited=spent.is_unlimited,
         spent_note=spent.note,
         spent_is_exact=spent.is_exact,
-        proved=_proved(findings) if is_shown else 0.0,
+        proved=_shown_bound(findings) if is_shown else 0.0,
         reading=_reading(findings) if is_shown else None,
         guesses=_guesses(findings),
         confidence=spec.settings.confidence,
@@ -242,7 +242,7 @@ def conclude(
             [StoredFound(place, _STORED) for place in findings.stored]
             + [StoredFound(place, _GENERATOR) for place in findings.generators if findings.moves]
         )[:20],
-        not_followed=tuple(NotFollowed(str(draw.site), draw.why) for draw in _unfollowed(findings)),
+        not_followed=tuple(NotFollowed(str(draw.site), draw.why) for draw in _lost_draws(findings)),
         fixed_seeds=tuple(map(str, findings.fixed_seeds)),
         few_seeds=tuple(map(str, findings.few_seeds)),
         fresh_noise=tuple(map(str, findings.fresh_noise)),
@@ -257,12 +257,12 @@ def conclude(
         seconds=seconds,
         seconds_a_fit=float(np.median(fits.seconds)),
         versions=spec.versions,
-        reproduce=shlex.join(spec.command_of("replay", _own_words(fits, options))),
+        reproduce=shlex.join(spec.command_of("replay", _own_options(fits, options))),
         date=today(),
     )
 
 
-def _proved(findings: ReplayFindings) -> float | None:
+def _shown_bound(findings: ReplayFindings) -> float | None:
     if findings.proof is not None:
         return None if np.isinf(findings.proof.bound) else findings.proof.bound
     assert findings.game is not None
@@ -314,13 +314,13 @@ def _parting(findings: ReplayFindings) -> PartingFound | None:
     )
 
 
-def _named(target: Target) -> str:
+def _target_option(target: Target) -> str:
     """The target as an option's value: its row if it was searched for in the table."""
     is_named = ":" in target.choice or target.row is None
     return target.choice if is_named else f"row:{target.row}"
 
 
-def _own_words(fits: Fits, options: Options) -> list[str]:
+def _own_options(fits: Fits, options: Options) -> list[str]:
     """The options of the command that repeats this replay."""
     words = ["--public-coins"] if options.public_coins else []
     if options.fits is not None:

@@ -30,7 +30,7 @@ class Blank(np.ndarray):
         elif self.base is None and not self.is_written and marks.world.hears and self._becomes(new):
             self[key] = new
             return
-        super().__setitem__(key, marks.unmarked(new, "an array"))
+        super().__setitem__(key, marks.end_marks(new, "an array"))
 
     def _becomes(self, like: Any) -> bool:
         """Makes it a marked array, if it holds 0 in both worlds; returns whether it is one."""

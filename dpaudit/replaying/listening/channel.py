@@ -35,7 +35,7 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 _AS_THEY_ARE = frozenset({str, int, float, bool, type(None)})
 
 
-def packed(message: Dict[str, Any]) -> bytes:
+def pack(message: Dict[str, Any]) -> bytes:
     """A message as bytes: JSON, with arrays as raw bytes behind it."""
     blobs: List[bytes] = []
 
@@ -59,7 +59,7 @@ def packed(message: Dict[str, Any]) -> bytes:
     return _LENGTH.pack(len(head)) + head + body
 
 
-def unpacked(message: bytes) -> dict[str, Any]:
+def unpack(message: bytes) -> dict[str, Any]:
     """The message that `packed` made."""
     [length] = _LENGTH.unpack_from(message)
     offset = _LENGTH.size + length
@@ -87,7 +87,7 @@ class Channel:
 
     def send(self, message: dict[str, Any]) -> None:
         """Sends a message."""
-        self.connection.send_bytes(packed(message))
+        self.connection.send_bytes(pack(message))
 
     def receive(self) -> dict[str, Any]:
         """Waits for a message.
@@ -95,7 +95,7 @@ class Channel:
         Raises:
             EOFError: If the other side has closed.
         """
-        return unpacked(self.connection.recv_bytes())
+        return unpack(self.connection.recv_bytes())
 
 
 def connect(address: str, hello: dict[str, Any]) -> Channel:
@@ -120,7 +120,7 @@ def site() -> Site:
         code = frame.f_code
         known = _known.get(id(code))
         if known is None:
-            known = _known[id(code)] = (code, None if _passed_over(code.co_filename) else {})
+            known = _known[id(code)] = (code, None if _is_skipped(code.co_filename) else {})
         sites = known[1]
         if sites is not None:
             line = frame.f_lineno
@@ -148,7 +148,7 @@ def is_operator() -> bool:
     return code[at + 1] < _IN_PLACE if name == "BINARY_OP" else name.startswith("BINARY_")
 
 
-def _passed_over(file: str) -> bool:
+def _is_skipped(file: str) -> bool:
     return (
         file.startswith(_HERE)
         or (

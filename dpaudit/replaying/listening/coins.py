@@ -16,7 +16,7 @@ from . import choices, curves, marks
 from . import noise as noises
 from .channel import Site, site
 from .choices import CoinState
-from .marks import Marked, MarkedCall, MarkedFloat, MarkedNumber, is_marked, plain
+from .marks import Marked, MarkedCall, MarkedFloat, MarkedNumber, is_marked, plain_array
 
 _MOST_VALUES = 2**1000
 """Integers with more values than this stay unmarked: floats cannot hold their limits."""
@@ -56,22 +56,24 @@ class CoinArray(Marked):
         return self.state is not None
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
         if not all(isinstance(array, CoinArray) and array.is_marked for array in items):
             return None
         fields = [join([array.state[at] for array in items]) for at in range(5)]
         state = CoinState(*fields, where=items[0].state.where)
         content, factor, offset = (
             join([get(array) for array in items])
-            for get in (plain, lambda array: array.factor, lambda array: array.offset)
+            for get in (plain_array, lambda array: array.factor, lambda array: array.offset)
         )
         return _coin(content, state, factor, offset)
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
         if self.state is None:
             return content
-        return _coin(content, self.state.mapped(change), change(self.factor), change(self.offset))
+        return _coin(
+            content, self.state.map_fields(change), change(self.factor), change(self.offset)
+        )
 
     def end(self, why: str) -> None:
         del why
@@ -84,7 +86,7 @@ class CoinArray(Marked):
     def forget(self) -> None:
         self.state = None
 
-    def retyped(self, content: Any) -> Any:
+    def with_content(self, content: Any) -> Any:
         return _coin(content, self.state, self.factor, self.offset)
 
 
@@ -117,10 +119,10 @@ class CurveArray(Marked):
         return bool(self.sources)
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
         return None  # it becomes noise, or plain, before
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
         grid = [np.asarray(change(self.grid[..., at])) for at in range(curves.POINTS)]
         sources = [
@@ -226,13 +228,13 @@ def whole_coin(values: Any, count: int, where: Site) -> Any:
     if isinstance(values, np.ndarray):
         if world.edge is not None:
             values = np.full(values.shape, _at_edge(world.edge, count), dtype=values.dtype)
-        return _words(values, (values.astype(float) + 0.5) / count, count)
+        return _coin_words(values, (values.astype(float) + 0.5) / count, count)
     if world.edge is not None:
         values = _at_edge(world.edge, count)
     if count > _MOST_VALUES:
         return values
     unit = np.array((2 * values + 1) / (2 * count))
-    return _integer(values, _words(unit * count, unit, count))
+    return _coin_integer(values, _coin_words(unit * count, unit, count))
 
 
 def _at_edge(edge: float, count: int) -> int:
@@ -240,7 +242,7 @@ def _at_edge(edge: float, count: int) -> int:
     return 0 if edge < 0.5 else count - 1
 
 
-def _words(content: Any, unit: Any, count: int) -> Any:
+def _coin_words(content: Any, unit: Any, count: int) -> Any:
     """Integers as coins: each stands for the draw from [0, 1) at the middle of its step."""
     low, record, offset = (np.zeros(unit.shape) for _ in range(3))  # written to, so separate
     value = np.asarray(np.minimum(unit, 1.0 - 2.0**-53))
@@ -260,18 +262,18 @@ class CoinInteger(int):
 
     array: Any
 
-    def _against(self, other: Any, name: str) -> Any:
+    def _compare(self, other: Any, name: str) -> Any:
         if not marks.world.hears or isinstance(other, (Marked, MarkedNumber)):
             return getattr(int, name)(self, other)
         if not isinstance(other, (int, float, np.number)):
             return NotImplemented
         compares = _METHODS[name]
-        return bool(choices.compared(self.array, other, compares, site(), whole=True))
+        return bool(choices.compare(self.array, other, compares, site(), whole=True))
 
-    __lt__ = partialmethod(_against, name="__lt__")
-    __le__ = partialmethod(_against, name="__le__")
-    __gt__ = partialmethod(_against, name="__gt__")
-    __ge__ = partialmethod(_against, name="__ge__")
+    __lt__ = partialmethod(_compare, name="__lt__")
+    __le__ = partialmethod(_compare, name="__le__")
+    __gt__ = partialmethod(_compare, name="__gt__")
+    __ge__ = partialmethod(_compare, name="__ge__")
 
     def __add__(self, other: Any) -> Any:
         total = int.__add__(self, other)
@@ -279,7 +281,7 @@ class CoinInteger(int):
             return total
         own = self.array
         offset = own.offset + other
-        return _integer(total, _coin(np.array(float(total)), own.state, own.factor, offset))
+        return _coin_integer(total, _coin(np.array(float(total)), own.state, own.factor, offset))
 
     __radd__ = __add__
 
@@ -287,7 +289,7 @@ class CoinInteger(int):
         return (int, (int(self),))
 
 
-def _integer(value: int, marked: Any) -> CoinInteger:
+def _coin_integer(value: int, marked: Any) -> CoinInteger:
     number = CoinInteger(value)
     number.array = marked
     return number
@@ -302,18 +304,18 @@ def _curve(content: Any, grid: Any, sources: Tuple[CurveSource, ...]) -> Any:
     return array
 
 
-def _followed(call: MarkedCall) -> Any:
+def _follow(call: MarkedCall) -> Any:
     """The result of a call with uniform draws, or functions of them, among its inputs."""
     if not any(
         isinstance(value, (CoinArray, CurveArray)) and value.is_marked for value in call.inputs
     ):
         return NotImplemented
     if call.method == "function" and call.name in ("searchsorted", "digitize"):
-        result = choices.looked_up(call)
+        result = choices.look_up(call)
     else:
-        result = _bent(call)
+        result = _bend(call)
         if result is NotImplemented and len(call.inputs) <= 2:
-            result = _affine(call)
+            result = _follow_affine(call)
     if result is not NotImplemented:
         return result
     sums = call.name in (*marks.LINEAR, "add", "subtract", "matmul")
@@ -324,15 +326,15 @@ def _followed(call: MarkedCall) -> Any:
         if isinstance(value, (CoinArray, CurveArray)):
             value.end(call.name)
     inputs = [
-        marks.bare(value) if isinstance(value, (CoinArray, CurveArray)) else value
+        marks.without_marks(value) if isinstance(value, (CoinArray, CurveArray)) else value
         for value in inputs
     ]
     if not any(map(is_marked, inputs)):
         return NotImplemented
-    return marks.followed(call._replace(inputs=tuple(inputs)))
+    return marks.follow(call._replace(inputs=tuple(inputs)))
 
 
-def _bent(call: MarkedCall) -> Any:
+def _bend(call: MarkedCall) -> Any:
     """A function of uniform draws; `NotImplemented` if it is followed in another way, or not."""
     inputs, ufunc = call.inputs, call.function
     if call.method != "__call__" or call.kwargs or ufunc.nout != 1 or len(inputs) > 2:
@@ -351,7 +353,7 @@ def _bent(call: MarkedCall) -> Any:
     if any(other.dtype.kind not in "fiub" for other in others):
         return NotImplemented
     with np.errstate(all="ignore"):
-        content = np.asarray(ufunc(*map(marks.bare, inputs)))
+        content = np.asarray(ufunc(*map(marks.without_marks, inputs)))
         grid = ufunc(
             *(
                 side.grid if isinstance(side, Marked) else np.asarray(side)[..., None]
@@ -370,7 +372,7 @@ def _is_affine(call: MarkedCall) -> bool:
     return divides or call.name in ("add", "subtract", "multiply", "negative", "positive")
 
 
-def bent_by(function: Callable[[Any], Any], value: Any) -> Any:
+def bend(function: Callable[[Any], Any], value: Any) -> Any:
     """Applies a function, element by element, to uniform draws or a function of them.
 
     Args:
@@ -382,8 +384,8 @@ def bent_by(function: Callable[[Any], Any], value: Any) -> Any:
     """
     curve = _as_curve(marks.array_of(value))
     if curve is None:
-        return function(marks.unmarked(value))
-    content, grid = np.asarray(function(plain(curve))), np.asarray(function(curve.grid))
+        return function(marks.end_marks(value))
+    content, grid = np.asarray(function(plain_array(curve))), np.asarray(function(curve.grid))
     return marks.number_of(_curve(content, grid, curve.sources))
 
 
@@ -430,7 +432,7 @@ def _sources(sides: Any, shape: Any) -> Any:
     return tuple(sources.values()) if len(sources) <= 2 else None
 
 
-def _affine(call: MarkedCall) -> Any:
+def _follow_affine(call: MarkedCall) -> Any:
     """Uniform draws times and plus plain values, and comparisons with these."""
     inputs, name = call.inputs, call.name
     marked = [value for value in inputs if isinstance(value, Marked)]
@@ -439,18 +441,20 @@ def _affine(call: MarkedCall) -> Any:
         return NotImplemented
     if call.out is not None and call.out is not first:
         return NotImplemented
-    if any(plain(value).dtype.kind not in "fiub" for value in inputs):
+    if any(plain_array(value).dtype.kind not in "fiub" for value in inputs):
         return NotImplemented
-    other = plain(inputs[1] if inputs[0] is first else inputs[0]) if len(inputs) == 2 else None
+    other = (
+        plain_array(inputs[1] if inputs[0] is first else inputs[0]) if len(inputs) == 2 else None
+    )
     if name in marks.MIRRORED:
         if marks.world.natural:
             return NotImplemented
         name = name if inputs[0] is first else marks.MIRRORED[name]
         whole = first.dtype.kind in "iu"
-        return choices.compared(first, other, name, call.where, whole=whole)
+        return choices.compare(first, other, name, call.where, whole=whole)
     if not _is_affine(call):
         return NotImplemented
-    content = np.asarray(call.function(*map(marks.bare, inputs)))
+    content = np.asarray(call.function(*map(marks.without_marks, inputs)))
     is_second = len(inputs) == 2 and inputs[1] is first
     factor, more = 1.0, 0.0
     if name == "negative" or (name == "subtract" and is_second):
@@ -466,20 +470,20 @@ def _affine(call: MarkedCall) -> Any:
         )
     if not np.isfinite(factor).all():
         return NotImplemented
-    spread = _spread(first, content.shape)
+    spread = _broadcast(first, content.shape)
     made = (spread.factor * factor, spread.offset * factor + more)
     if call.out is None:
         return marks.number_of(_coin(content, spread.state, *made))
-    plain(first)[...] = content
+    plain_array(first)[...] = content
     first.factor, first.offset = made
     return first
 
 
-def _spread(marked: Any, shape: Any) -> Any:
+def _broadcast(marked: Any, shape: Any) -> Any:
     """Broadcasts draws; the array itself if the shape stays, since their state is writable."""
     if marked.shape == shape:
         return marked
-    return marked.changed(lambda field: np.broadcast_to(field, shape))
+    return marked.map_fields(lambda field: np.broadcast_to(field, shape))
 
 
-marks.followers.insert(0, _followed)
+marks.followers.insert(0, _follow)

@@ -14,7 +14,7 @@ import numpy as np
 from . import marks
 from .blank import Blank
 from .channel import Site, site
-from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain
+from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain_array
 
 MOST = 100_000
 """Answers of one step that are followed; more are numbers at once."""
@@ -36,14 +36,14 @@ class ScoreNumber(MarkedNumber):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         del copy
-        return np.array(marks.unmarked(self), dtype=dtype)
+        return np.array(marks.end_marks(self), dtype=dtype)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "array":
             raise AttributeError(name)
         if name in ("ndim", "shape", "size", "itemsize", "nbytes"):
-            return getattr(plain(self), name)
-        return getattr(np.float64(marks.unmarked(self, name)), name)
+            return getattr(plain_array(self), name)
+        return getattr(np.float64(marks.end_marks(self, name)), name)
 
 
 class ScoreArray(Marked):
@@ -64,16 +64,16 @@ class ScoreArray(Marked):
         return self.ids is not None and not marks.world.are_released(self.ids)
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        scores = [_constant(item.as_answer() if is_marked(item) else item) for item in items]
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+        scores = [_as_scores(item.as_answer() if is_marked(item) else item) for item in items]
         if any(score is None for score in scores):
             return None
-        content = join([plain(score) for score in scores])
+        content = join([plain_array(score) for score in scores])
         return _scores(
             content, *(join([getattr(score, name) for score in scores]) for name in _FIELDS)
         )
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
         if self.ids is None:
             return content
@@ -87,49 +87,54 @@ class ScoreArray(Marked):
     def forget(self) -> None:
         self.ids = None
 
-    def retyped(self, content: Any) -> Any:
+    def with_content(self, content: Any) -> Any:
         return _scores(content, self.ids, self.factor, self.offset)
 
     def replace_at(self, key: Any, value: Any) -> bool:
-        score = _constant(value.as_answer() if is_marked(value) else value)
+        score = _as_scores(value.as_answer() if is_marked(value) else value)
         if score is None or self.ids is None:
             return False
         for name in _FIELDS:
             changed = np.array(getattr(self, name))
             changed[key] = getattr(score, name)
             setattr(self, name, changed)
-        self.view(np.ndarray)[key] = plain(score)
+        self.view(np.ndarray)[key] = plain_array(score)
         return True
 
     def argmax(self, axis: Any = None, out: Any = None, **kwargs: Any) -> Any:
         """The place of the largest: a selection."""
-        return self._selected(np.argmax, 1.0, axis, kwargs)
+        return self._select(np.argmax, 1.0, axis, kwargs)
 
     def argmin(self, axis: Any = None, out: Any = None, **kwargs: Any) -> Any:
         """The place of the smallest: a selection."""
-        return self._selected(np.argmin, -1.0, axis, kwargs)
+        return self._select(np.argmin, -1.0, axis, kwargs)
 
-    def _selected(self, place: Any, sign: float, axis: Any, kwargs: Any) -> Any:
+    def _select(self, place: Any, sign: float, axis: Any, kwargs: Any) -> Any:
         for row in self._rows(axis):
             _note(
                 "largest",
                 (sign * row.factor, sign * row.offset),
                 ids=row.ids,
-                outcome=place(plain(row)),
+                outcome=place(plain_array(row)),
             )
         return place(self.view(np.ndarray), axis=axis, **kwargs)
 
     def argsort(self, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
         """The order: a selection."""
-        return self._ordered(np.argsort, axis, *args, **kwargs)
+        return self._order(np.argsort, axis, *args, **kwargs)
 
     def argpartition(self, kth: Any, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
         """A part of the order: at most the order is selected."""
-        return self._ordered(lambda array, axis: np.argpartition(array, kth, axis, *args), axis)
+        return self._order(lambda array, axis: np.argpartition(array, kth, axis, *args), axis)
 
-    def _ordered(self, order: Any, axis: Any, *args: Any, **kwargs: Any) -> Any:
+    def _order(self, order: Any, axis: Any, *args: Any, **kwargs: Any) -> Any:
         for row in self._rows(axis):
-            _note("ordered", (row.factor, row.offset), ids=row.ids, outcome=np.argsort(plain(row)))
+            _note(
+                "ordered",
+                (row.factor, row.offset),
+                ids=row.ids,
+                outcome=np.argsort(plain_array(row)),
+            )
         return order(self.view(np.ndarray), axis, *args, **kwargs)
 
     def _rows(self, axis: Any) -> Any:
@@ -139,12 +144,12 @@ class ScoreArray(Marked):
         rows = (
             self.ravel()
             if axis is None
-            else self.changed(lambda field: np.moveaxis(field, axis, -1))
+            else self.map_fields(lambda field: np.moveaxis(field, axis, -1))
         )
-        return rows.changed(lambda field: field.reshape(-1, np.shape(field)[-1]))
+        return rows.map_fields(lambda field: field.reshape(-1, np.shape(field)[-1]))
 
 
-def answered(content: Any, ids: Any, *, out: Any = None) -> Any:
+def mark_answers(content: Any, ids: Any, *, out: Any = None) -> Any:
     """Answers as scores, or as plain numbers where these do not stay marked.
 
     Args:
@@ -152,12 +157,12 @@ def answered(content: Any, ids: Any, *, out: Any = None) -> Any:
         ids: Their numbers; -1 for a plain number.
         out: The array that the caller has given for them.
     """
-    if out is None and content.size <= MOST and not marks.in_library():
+    if out is None and content.size <= MOST and not marks.is_in_library():
         own = ids >= 0
         result = _scores(content, ids, own.astype(float), np.where(own, 0.0, content))
         return marks.number_of(result)
     marks.world.release(ids)
-    result = marks.into(out, content)
+    result = marks.write_to(out, content)
     return content[()] if result is None else result
 
 
@@ -167,12 +172,12 @@ def _scores(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
     return array
 
 
-def _constant(value: Any) -> Any:
+def _as_scores(value: Any) -> Any:
     """A plain value as scores without answers; None if it is not numeric."""
     value = marks.array_of(value)
     if isinstance(value, ScoreArray) and value.ids is not None:
         return value
-    content = plain(value)
+    content = plain_array(value)
     if content.dtype.kind not in "fiub" or (isinstance(value, Marked) and value.is_marked):
         return None
     none = np.full(content.shape, -1)
@@ -198,30 +203,36 @@ def _note(how: str, score: Tuple[Any, Any], *, ids: Any, outcome: Any, **limits:
     )
 
 
-def _followed(call: MarkedCall) -> Any:
+def _follow(call: MarkedCall) -> Any:
     """The result of a call with scores, but no noise or coins, among its inputs."""
     inputs = call.inputs
     scores = [value for value in inputs if isinstance(value, ScoreArray) and value.is_marked]
     if not scores:
         return NotImplemented
     if call.method == "function" and call.name == "where" and len(inputs) == 3:
-        return _where(*inputs)
+        return _select_where(*inputs)
     if call.is_of("negative", "positive"):
-        return _multiplied(scores[0], -1.0 if call.name == "negative" else 1.0, call)
+        return _multiply(scores[0], -1.0 if call.name == "negative" else 1.0, call)
     if call.is_of(*marks.MIRRORED) and call.out is None:
-        return _compared(*inputs, call.name, call.where)
-    if len(inputs) != 2 or len(scores) != 1 or marks.plain(_other(inputs)).dtype.kind not in "fiub":
+        return _compare(*inputs, call.name, call.where)
+    if (
+        len(inputs) != 2
+        or len(scores) != 1
+        or marks.plain_array(_other(inputs)).dtype.kind not in "fiub"
+    ):
         return NotImplemented
     other = _other(inputs)
     with np.errstate(all="ignore"):
         if call.is_of("add", "subtract"):
             sign = -1.0 if call.name == "subtract" else 1.0
             own, others = (1.0, sign) if inputs[0] is scores[0] else (sign, 1.0)
-            return _affine(scores[0], own, others * np.asarray(plain(other), dtype=float), call)
+            return _follow_affine(
+                scores[0], own, others * np.asarray(plain_array(other), dtype=float), call
+            )
         if call.is_of("multiply"):
-            return _multiplied(scores[0], np.asarray(plain(other), dtype=float), call)
+            return _multiply(scores[0], np.asarray(plain_array(other), dtype=float), call)
         if call.is_of("divide", "true_divide") and inputs[0] is scores[0]:
-            return _multiplied(scores[0], 1.0 / np.asarray(plain(other), dtype=float), call)
+            return _multiply(scores[0], 1.0 / np.asarray(plain_array(other), dtype=float), call)
     return NotImplemented
 
 
@@ -230,43 +241,43 @@ def _other(inputs: Any) -> Any:
     return inputs[1] if is_marked(inputs[0]) else inputs[0]
 
 
-def _multiplied(score: Any, factor: Any, call: MarkedCall) -> Any:
-    return _affine(score, factor, 0.0, call) if np.isfinite(factor).all() else NotImplemented
+def _multiply(score: Any, factor: Any, call: MarkedCall) -> Any:
+    return _follow_affine(score, factor, 0.0, call) if np.isfinite(factor).all() else NotImplemented
 
 
-def _affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:
+def _follow_affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:
     """The score times a factor plus a value; its numbers are those that the call computes."""
-    content = np.asarray(call.function(*map(marks.bare, call.inputs)))
+    content = np.asarray(call.function(*map(marks.without_marks, call.inputs)))
     shape = content.shape
     ids = np.broadcast_to(score.ids, shape)
     made = (ids, np.broadcast_to(score.factor * factor, shape), score.offset * factor + more)
     if call.out is not None:
         if call.out is not score or score.shape != shape:
             return NotImplemented
-        plain(score)[...] = content
+        plain_array(score)[...] = content
         score.ids, score.factor, score.offset = ids, made[1], np.broadcast_to(made[2], shape)
         return score
     return marks.number_of(_scores(content, ids, made[1], np.broadcast_to(made[2], shape)))
 
 
-def _where(condition: Any, first: Any, second: Any) -> Any:
+def _select_where(condition: Any, first: Any, second: Any) -> Any:
     """Elements of scores where a condition holds, and of others elsewhere."""
-    sides = [_constant(side) for side in (first, second)]
+    sides = [_as_scores(side) for side in (first, second)]
     if is_marked(condition) or any(side is None for side in sides):
         return NotImplemented
 
     def chosen(name: str) -> Any:
         return np.where(condition, *(getattr(side, name) for side in sides))
 
-    content = np.where(condition, *map(plain, sides))
+    content = np.where(condition, *map(plain_array, sides))
     return marks.number_of(_scores(content, *map(chosen, _FIELDS)))
 
 
-def _compared(first: Any, second: Any, name: str, where: Site) -> Any:
+def _compare(first: Any, second: Any, name: str, where: Site) -> Any:
     """Compares scores with limits, or other scores: a selection."""
     del where
     compare = getattr(np, name)
-    holds = compare(plain(first), plain(second))
+    holds = compare(plain_array(first), plain_array(second))
     if not (is_marked(first) and is_marked(second)) and _are_often_compared(
         first if is_marked(first) else second, np.size(holds)
     ):
@@ -275,8 +286,8 @@ def _compared(first: Any, second: Any, name: str, where: Site) -> Any:
         first, second, name = second, first, marks.MIRRORED[name]
     shape = np.shape(holds)
     score, limit = (
-        _constant(side).changed(lambda field: np.broadcast_to(field, shape))
-        if _constant(side) is not None
+        _as_scores(side).map_fields(lambda field: np.broadcast_to(field, shape))
+        if _as_scores(side) is not None
         else None
         for side in (first, second)
     )
@@ -303,7 +314,7 @@ def _are_often_compared(score: Any, count: int) -> bool:
     return any(compared[number] > _SEVERAL for number in ids.tolist())
 
 
-def _blank(blank: Any, like: Any) -> bool:
+def _fill_blank(blank: Any, like: Any) -> bool:
     """Makes a blank array scores, all of them the number 0."""
     if not isinstance(like, ScoreArray):
         return False
@@ -314,5 +325,5 @@ def _blank(blank: Any, like: Any) -> bool:
     return True
 
 
-marks.followers.insert(0, _followed)
-Blank.fillers.append(_blank)
+marks.followers.insert(0, _follow)
+Blank.fillers.append(_fill_blank)

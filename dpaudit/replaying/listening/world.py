@@ -231,7 +231,7 @@ class ListeningWorld:
         finally:
             self._quiet.depth -= 1
 
-    def drawn(self, where: Site) -> None:
+    def count_draw(self, where: Site) -> None:
         """Counts how often a line draws, be it one value or an array.
 
         Raises:
@@ -269,12 +269,12 @@ class ListeningWorld:
             if len(self._log) >= _LONGEST_LOG and not self.natural:
                 self.ask("notes", where)
 
-    def seeded(self, seed: str) -> None:
+    def note_seed(self, seed: str) -> None:
         """Notes the seed of a generator: one from the data differs between the worlds."""
         if self.hears:
             self.note("seed", site(), seed)
 
-    def equal(self, kind: str, where: Site, value: Any) -> bool:
+    def is_equal(self, kind: str, where: Site, value: Any) -> bool:
         """Whether a value is equal in both worlds; assumed where it is only noted."""
         if where[:2] in self.asked and not self.natural:
             sent = np.asarray(value)
@@ -298,14 +298,14 @@ class ListeningWorld:
             self.note("located", where, loc, scale)
         return not nothing
 
-    def is_nothing(self, where: Site, loc: Any) -> bool:
+    def is_noise_alone(self, where: Site, loc: Any) -> bool:
         """Whether a sampler makes noise alone: around 0, at a line that is never around data."""
         return where[:2] not in self.located and not np.any(loc)
 
     def are_zero(self, where: Site, value: Any) -> bool:
         """Whether a value is 0 in both worlds."""
         nothing = not np.any(value)
-        return self.equal("zero", where, nothing) and nothing
+        return self.is_equal("zero", where, nothing) and nothing
 
     def tell(self, kind: str, where: Site, text: str) -> None:
         """Reports once per line and fit that a draw cannot be followed, or has a known flaw."""
@@ -362,13 +362,13 @@ class ListeningWorld:
                 self._streams[key] = stream
         return stream
 
-    def rows_shared(self, where: Site, size: Any) -> Optional[int]:
+    def shared_row(self, where: Site, size: Any) -> Optional[int]:
         """The place of the record that one world lacks, for a draw of one number per record.
 
         None if the draw has the same size in both worlds.
         """
         own, other = self.counted
-        first = _first_of(size)
+        first = _length_of(size)
         if own == other or first is None or first not in (own, other):
             return None
         reply = self.ask("rows", where, size=first)
@@ -382,17 +382,17 @@ class ListeningWorld:
         self._turns[where] += 1
         return 2 if turn % self.counted[0] in self.own_rows else 1
 
-    def of_records(self, where: Site, size: Any) -> Optional[int]:
+    def record_place(self, where: Site, size: Any) -> Optional[int]:
         """The place of the record that one world lacks, for one uniform draw per record.
 
         -1 if both worlds have all records and some of their coins are "out"; None if the draws are
         not one per record.
         """
-        first = _first_of(size)
+        first = _length_of(size)
         own, other = self.counted
         if self.own_rows and own == other and first == own:
             return -1
-        return self.rows_shared(where, size)
+        return self.shared_row(where, size)
 
     def toss(self, where: Site, chance: float) -> bool:
         """Tosses the target's own coin: whether the target is in the sub-sample.
@@ -465,7 +465,7 @@ def _with_room(flags: Any, size: int) -> Any:
     return flags if size <= len(flags) else np.pad(flags, (0, more))
 
 
-def _first_of(size: Any) -> Optional[int]:
+def _length_of(size: Any) -> Optional[int]:
     """The length of the first axis of a draw; None for a single one."""
     if size is None:
         return None
@@ -499,7 +499,7 @@ def digest(values: Tuple[Any, ...]) -> str:
     return hasher.hexdigest()
 
 
-def connected() -> ListeningWorld:
+def connect_world() -> ListeningWorld:
     """Sets up this process as a world, with a thread that begins and ends fits on request."""
     address, name = os.environ["DPAUDIT_LISTEN"], os.environ["DPAUDIT_WORLD"]
     main = os.environ.setdefault("DPAUDIT_LISTEN_MAIN", str(os.getpid()))
@@ -510,11 +510,11 @@ def connected() -> ListeningWorld:
         return child
     world = ListeningWorld(name, connect(address, {"role": "events", **who}))
     control = connect(address, {"role": "control", **who})
-    threading.Thread(target=_controlled, args=(world, control), daemon=True).start()
+    threading.Thread(target=_serve_control, args=(world, control), daemon=True).start()
     return world
 
 
-def _controlled(world: ListeningWorld, control: Channel) -> None:
+def _serve_control(world: ListeningWorld, control: Channel) -> None:
     while True:
         try:
             message = control.receive()

@@ -2,7 +2,7 @@
 
 A hook is a module here with `install(library)`. It replaces functions that draw with versions that
 mark their result: `noise.noise` (a law and its scale), `noise.answer` (a value and its noise at
-once), `coins.coin` (uniform), `coins.weighted` (probabilities), or a plain draw equal in both
+once), `coins.coin` (uniform), `choices.draw_places` (probabilities), or a plain draw equal in both
 worlds. In natural fits the library's own generator draws.
 """
 

@@ -56,18 +56,20 @@ def _sampler(plain: Callable[..., Any], entry: Dict[str, Any]) -> Callable[..., 
         }
         for name, given in bound.arguments.items():
             is_loc = name == entry.get("loc")
-            bound.arguments[name] = marks.bare(given) if is_loc else marks.unmarked(given, name)
+            bound.arguments[name] = (
+                marks.without_marks(given) if is_loc else marks.end_marks(given, name)
+            )
         with marks.world.hushed():
             drawn = plain(*bound.args, **bound.kwargs)
         if entry["law"] not in steps.LAWS:
-            steps.unfollowed(f"a sampler of a law that replay does not know: {entry['law']}")
+            steps.report_unfollowed(f"a sampler of a law that replay does not know: {entry['law']}")
             return drawn
         size = np.shape(drawn) if np.ndim(drawn) else None
         loc = fields.pop("loc")
-        noisy = steps.added(loc, entry["law"], library=lambda _: drawn, size=size, **fields)
+        noisy = steps.add_noise(loc, entry["law"], library=lambda _: drawn, size=size, **fields)
         return noisy.tolist() if isinstance(drawn, list) else noisy
 
-    return steps.heard(plain, sampled)
+    return steps.intercept(plain, sampled)
 
 
 _DEFAULTS = (("loc", 0.0), ("scale", 1.0), ("shape", 1.0))

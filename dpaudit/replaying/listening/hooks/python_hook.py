@@ -31,7 +31,7 @@ class HeardRandom(Seeded, _Plain):
         """As Python's; remembers its seed."""
         super().seed(*args, **kwargs)
         given = args[0] if args else kwargs.get("a")
-        self.dpaudit_seeded(None if given is None else repr(given))
+        self.dpaudit_keep_seed(None if given is None else repr(given))
 
     def random(self) -> Any:
         """A coin."""
@@ -43,7 +43,7 @@ class HeardRandom(Seeded, _Plain):
             drawn = self.dpaudit_plain.random(self)
         else:
             where, world = site(), marks.world
-            self.dpaudit_drawn(where)
+            self.dpaudit_count_draw(where)
             if not world.natural:
                 drawn = single_coin(where, lambda stream: stream.random())
             else:
@@ -81,14 +81,14 @@ class HeardRandom(Seeded, _Plain):
     def _gaussian(self, name: str, mu: Any, sigma: Any) -> Any:
         if not self.dpaudit_hears:
             return getattr(self.dpaudit_plain, name)(self, mu, sigma)
-        return self._located(name, "gaussian", mu, sigma, lambda rng: rng.normal(), mu, sigma)
+        return self._draw_around(name, "gaussian", mu, sigma, lambda rng: rng.normal(), mu, sigma)
 
     def expovariate(self, lambd: Any = 1.0) -> Any:
         """Exponential noise."""
         if not self.dpaudit_hears:
             return self.dpaudit_plain.expovariate(self, lambd)
-        lambd = marks.unmarked(lambd)
-        return self._located(
+        lambd = marks.end_marks(lambd)
+        return self._draw_around(
             "expovariate", "exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential(), lambd
         )
 
@@ -96,20 +96,20 @@ class HeardRandom(Seeded, _Plain):
         """Gamma noise."""
         if not self.dpaudit_hears:
             return self.dpaudit_plain.gammavariate(self, alpha, beta)
-        alpha = marks.unmarked(alpha)
-        return self._located(
+        alpha = marks.end_marks(alpha)
+        return self._draw_around(
             "gammavariate",
             *("gamma", 0.0, beta, lambda rng: rng.gamma(alpha), alpha, beta),
             shape=alpha,
         )
 
-    def _located(
+    def _draw_around(
         self, name: str, law: str, loc: Any, scale: Any, draw: Any, *given: Any, shape: Any = 1.0
     ) -> Any:
         """Draws noise of a law around a value; `given` are the arguments of the method."""
         where, world = site(), marks.world
-        world.drawn(where)
-        loc, scale = (marks.unmarked(parameter, name) for parameter in (loc, scale))
+        world.count_draw(where)
+        loc, scale = (marks.end_marks(parameter, name) for parameter in (loc, scale))
         located = world.is_located(where, loc, scale)
         if world.natural:
             drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
@@ -118,7 +118,7 @@ class HeardRandom(Seeded, _Plain):
         if located:
             return drawn
         made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
-        return made if world.is_nothing(where, loc) else noise.answer(loc, made.array, where)
+        return made if world.is_noise_alone(where, loc) else noise.answer(loc, made.array, where)
 
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
@@ -126,15 +126,15 @@ class HeardRandom(Seeded, _Plain):
         """Draws with known probabilities."""
         if not self.dpaudit_hears or (weights is None and cum_weights is None):
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
-        marks.world.drawn(site())
+        marks.world.count_draw(site())
         if marks.world.natural:
             given = {"weights": weights, "cum_weights": cum_weights, "k": k}
             return self.dpaudit_draw("choices", population, **given)
         if weights is None:
             given = list(cum_weights)
             weights = [high - low for low, high in zip([0, *given], given)]
-        weights = [float(marks.unmarked(weight, "choices")) for weight in weights]
-        return [population[int(place)] for place in choices.weighted(weights, (k,), site())]
+        weights = [float(marks.end_marks(weight, "choices")) for weight in weights]
+        return [population[int(place)] for place in choices.draw_places(weights, (k,), site())]
 
     @intercepted
     def shuffle(self, x: Any) -> None:
@@ -163,7 +163,7 @@ def install(library: Any) -> None:
         for name in library.__all__:
             function = getattr(library, name)
             if not isinstance(function, type):
-                setattr(library, name, marks.counting(function))
+                setattr(library, name, marks.with_plain_arguments(function))
         return
     if library.__name__ == "json":
         _install_in_json(library)
@@ -196,18 +196,18 @@ def _install_in_json(library: Any) -> None:
     plain = library.JSONEncoder.iterencode
 
     def iterencode(self: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return plain(self, _without_marks(value), *args, **kwargs)
+        return plain(self, _plain_document(value), *args, **kwargs)
 
     library.JSONEncoder.iterencode = iterencode
 
 
-def _without_marks(value: Any) -> Any:
+def _plain_document(value: Any) -> Any:
     """A document whose numbers carry no marks."""
     if isinstance(value, dict):
-        return {key: _without_marks(part) for key, part in value.items()}
+        return {key: _plain_document(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_marks(part) for part in value]
-    return marks.unmarked(value, "json")
+        return [_plain_document(part) for part in value]
+    return marks.end_marks(value, "json")
 
 
 def _install_in_math(library: Any) -> None:
@@ -215,23 +215,23 @@ def _install_in_math(library: Any) -> None:
     if importlib.util.find_spec("numba") is not None:
         return
     for name in _SAME:
-        setattr(library, name, _of_marked(getattr(library, name), getattr(np, name)))
-    library.log = _of_marked(library.log, _log)
-    library.pow = _of_marked(library.pow, np.power)
+        setattr(library, name, _follow_draws(getattr(library, name), getattr(np, name)))
+    library.log = _follow_draws(library.log, _log)
+    library.pow = _follow_draws(library.pow, np.power)
 
 
 def _log(value: Any, base: Any = np.e) -> Any:
     return np.log(value) if base == np.e else np.log(value) / np.log(base)
 
 
-def _of_marked(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
+def _follow_draws(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
     """A function of uniform draws that is followed; other marks end."""
 
     @functools.wraps(plain)
     def heard(*values: Any) -> Any:
         if any(isinstance(value, coins.DrawNumber) for value in values) and marks.world.hears:
             return followed(*values)
-        return plain(*(marks.unmarked(value, plain.__name__) for value in values))
+        return plain(*(marks.end_marks(value, plain.__name__) for value in values))
 
     return heard
 
@@ -240,15 +240,15 @@ def _install_in_bisect(library: Any) -> None:
     """Replaces the functions that look up a value in a list."""
     for name in ("bisect", "bisect_left", "bisect_right"):
         side = "left" if name.endswith("left") else "right"
-        setattr(library, name, _looking_up(getattr(library, name), side))
+        setattr(library, name, _follow_look_up(getattr(library, name), side))
 
 
-def _looking_up(plain: Callable[..., Any], side: str) -> Callable[..., Any]:
+def _follow_look_up(plain: Callable[..., Any], side: str) -> Callable[..., Any]:
     @functools.wraps(plain)
     def heard(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(x, coins.CoinNumber) and not args and not kwargs and marks.world.hears:
-            table = np.asarray(marks.unmarked(list(a)))
-            return int(choices.inverted(table, x.array, site(), side=side))
+            table = np.asarray(marks.end_marks(list(a)))
+            return int(choices.invert(table, x.array, site(), side=side))
         return plain(a, x, *args, **kwargs)
 
     return heard

@@ -70,7 +70,7 @@ LAWS = tuple(_DRAWS)
 """Laws from which noise can be drawn here."""
 
 
-def added(
+def add_noise(
     value: Any,
     law: str,
     *,
@@ -101,14 +101,14 @@ def added(
     """
     where, world = site(), marks.world
     scale, shape, other = (
-        np.asarray(marks.unmarked(parameter, "a parameter"), dtype=float)
+        np.asarray(marks.end_marks(parameter, "a parameter"), dtype=float)
         for parameter in (scale, shape, other)
     )
-    value = marks.array_of(marks.combined(value))
-    before = np.asarray(marks.plain(value)) if world.natural else value
+    value = marks.array_of(marks.combine(value))
+    before = np.asarray(marks.plain_array(value)) if world.natural else value
     if world.natural:
         with world.hushed():
-            drawn = np.asarray(library(marks.bare(value))) - before
+            drawn = np.asarray(library(marks.without_marks(value))) - before
         full = drawn.shape
     else:
         given = () if size is None else tuple(np.atleast_1d(size).tolist())
@@ -125,9 +125,9 @@ def added(
     return noise.answer(value, marks.array_of(made), where)
 
 
-def picked(weights: Any) -> int:
+def pick(weights: Any) -> int:
     """A place drawn with known probabilities in a lockstep fit: each line asks."""
-    return int(choices.chosen(weights, (), site()))
+    return int(choices.ask_places(weights, (), site()))
 
 
 def exponential_weights(scores: Any) -> Any:
@@ -158,19 +158,19 @@ def flip_weights(scores: Any) -> Any:
     return chances / chances.sum()
 
 
-def unfollowed(what: str) -> None:
+def report_unfollowed(what: str) -> None:
     """Reports that a mechanism of a library cannot be followed."""
     marks.world.tell("unfollowed", site(), what)
 
 
-def heard(plain: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+def intercept(plain: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a library, with another one in its place where draws are intercepted."""
 
     @functools.wraps(plain)
     def function(*args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears_draw:
             return plain(*args, **kwargs)
-        marks.world.drawn(site())
+        marks.world.count_draw(site())
         return instead(*args, **kwargs)
 
     return function

@@ -18,8 +18,8 @@ import numpy as np
 from .. import marks, noise
 from ..channel import Site, site
 from . import steps, torch_coins
-from .numpy_hook import Seeded, of_records
-from .torch_coins import numbers, placed, shape_of
+from .numpy_hook import Seeded, draw_for_records
+from .torch_coins import as_tensor, numbers, shape_of
 
 _SUMS = {
     **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), 1.0),
@@ -72,19 +72,19 @@ def install(library: Any) -> None:
         return
     global torch
     torch = library
-    _define()
-    _seed(library)
+    _define_noise_tensor()
+    _install_seeds(library)
     for name, noisy in (("randn", _randn), ("randn_like", _randn), ("normal", _normal)):
-        setattr(library, name, _instead(getattr(library, name), noisy))
+        setattr(library, name, _intercept(getattr(library, name), noisy))
     torch_coins.install(library)
     for name in ("from_numpy", "as_tensor", "tensor", "asarray"):
-        setattr(library, name, _kept(getattr(library, name)))
-    library.Tensor.normal_ = _instead(library.Tensor.normal_, _normal_)
-    library.Tensor.exponential_ = _instead(library.Tensor.exponential_, _exponential_)
+        setattr(library, name, _keep_marks(getattr(library, name)))
+    library.Tensor.normal_ = _intercept(library.Tensor.normal_, _normal_)
+    library.Tensor.exponential_ = _intercept(library.Tensor.exponential_, _exponential_)
     laws = library.distributions
     for kind, law in ((laws.Laplace, "laplace"), (laws.Gumbel, "gumbel")):
         for name in ("rsample", "sample"):
-            setattr(kind, name, _instead(getattr(kind, name), _of_distribution(law)))
+            setattr(kind, name, _intercept(getattr(kind, name), _sampler_of(law)))
 
 
 def _install_in_opacus(library: Any) -> None:
@@ -96,17 +96,17 @@ def _install_in_opacus(library: Any) -> None:
         marks.world.tell("subsample", site(), why)
         return plain(self)
 
-    library.DPOptimizer.add_noise = steps.heard(plain, add_noise)
+    library.DPOptimizer.add_noise = steps.intercept(plain, add_noise)
 
 
-def _seed(library: Any) -> None:
+def _install_seeds(library: Any) -> None:
     """Hears seeds; in a lockstep fit, torch's own state is the same in both worlds."""
     seeded, kind = library.manual_seed, library.Generator
     count = [0]
 
     def manual_seed(seed: Any) -> Any:
         world = marks.world
-        _everywhere.dpaudit_seeded(repr(seed))
+        _everywhere.dpaudit_keep_seed(repr(seed))
         if not world.active or world.natural:
             return seeded(seed)
         count[0] += 1  # equal in both worlds, whatever the code requests
@@ -125,7 +125,7 @@ def _seed(library: Any) -> None:
         """`torch.Generator`, whose seeds are heard."""
 
         def manual_seed(self, seed: Any) -> Any:
-            self.dpaudit_seeded(repr(seed))
+            self.dpaudit_keep_seed(repr(seed))
             return super().manual_seed(seed)
 
     marks.world.beginnings.append(begin)
@@ -133,23 +133,23 @@ def _seed(library: Any) -> None:
     library.Generator = HeardTorchGenerator
 
 
-def _instead(plain: Callable[..., Any], noisy: Callable[..., Any]) -> Callable[..., Any]:
+def _intercept(plain: Callable[..., Any], noisy: Callable[..., Any]) -> Callable[..., Any]:
     """A function that draws noise; the plain one is its first argument."""
-    return steps.heard(plain, functools.partial(noisy, plain))
+    return steps.intercept(plain, functools.partial(noisy, plain))
 
 
-def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes a tensor from an array, with its mark."""
 
     @functools.wraps(convert)
     def function(data: Any, *args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears or isinstance(data, torch.Tensor):
             return convert(data, *args, **kwargs)
-        known = marks.array_of(marks.combined(data))
+        known = marks.array_of(marks.combine(data))
         known = known.as_noise() if isinstance(known, marks.Marked) else known
         if not isinstance(known, noise.NoiseArray) or not known.is_marked:
-            return convert(marks.unmarked(known, "torch"), *args, **kwargs)
-        return _marked(convert(known.view(np.ndarray), *args, **kwargs), known.parts)
+            return convert(marks.end_marks(known, "torch"), *args, **kwargs)
+        return _mark(convert(known.view(np.ndarray), *args, **kwargs), known.parts)
 
     return function
 
@@ -157,7 +157,7 @@ def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
 # -- draws ---------------------------------------------------------------------------------------
 
 
-def _drawn(
+def _draw(
     where: Site,
     law: str,
     shape: Any,
@@ -186,33 +186,33 @@ def _drawn(
         content = numbers(natural) - (loc if is_noise else 0.0)
     else:
         # made on the CPU, so that both worlds get the same ones whatever their devices
-        place = world.rows_shared(where, shape)
+        place = world.shared_row(where, shape)
         draw = getattr(world.stream(where, shape), _STREAMS[law])
-        content = of_records(lambda size: draw(size=size), shape, place) * scale
+        content = draw_for_records(lambda size: draw(size=size), shape, place) * scale
         content = content if is_noise else content + loc
     if not is_noise:
         return content
     seed = getattr(_everywhere if owner is None else owner, "dpaudit_seed", None)
     content = np.asarray(content, dtype=float)
     made = noise.noise(content, law, where, scale=scale, seed=seed)
-    if world.is_nothing(where, loc):
+    if world.is_noise_alone(where, loc):
         return made
-    return marks.unmarked(noise.answer(loc, made, where), "torch")
+    return marks.end_marks(noise.answer(loc, made, where), "torch")
 
 
-def _tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
+def _as_tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
     """What was drawn as a tensor, with its mark."""
-    tensor = placed(drawn, dtype, device) if natural is None else natural
-    return _filled(tensor, drawn.parts) if marks.is_marked(drawn) else tensor
+    tensor = as_tensor(drawn, dtype, device) if natural is None else natural
+    return _set_mark(tensor, drawn.parts) if marks.is_marked(drawn) else tensor
 
 
-def _marked(tensor: Any, parts: Any) -> Any:
+def _mark(tensor: Any, parts: Any) -> Any:
     view = tensor.as_subclass(NoiseTensor)
     view.dpaudit_parts = parts
     return view
 
 
-def _filled(tensor: Any, parts: Any) -> Any:
+def _set_mark(tensor: Any, parts: Any) -> Any:
     """Changes the mark of a tensor that was filled in place, under all its references."""
     if type(tensor) in (torch.Tensor, NoiseTensor):
         tensor.__class__ = NoiseTensor if parts else torch.Tensor
@@ -228,10 +228,10 @@ def _randn(plain: Any, *size: Any, **kwargs: Any) -> Any:
         shape = tuple(like.shape)
     else:
         shape = shape_of(kwargs.get("size", size) if "size" in kwargs else size)
-    natural = plain(*map(_bare, size), **kwargs) if marks.world.natural else None
+    natural = plain(*map(_without_marks, size), **kwargs) if marks.world.natural else None
     owner = kwargs.get("generator")
-    drawn = _drawn(site(), "gaussian", shape, 1.0, 0.0, natural, owner=owner)
-    return _tensor(drawn, natural, **_options(kwargs, like))
+    drawn = _draw(site(), "gaussian", shape, 1.0, 0.0, natural, owner=owner)
+    return _as_tensor(drawn, natural, **_options(kwargs, like))
 
 
 def _options(kwargs: Any, like: Any) -> dict[str, Any]:
@@ -244,16 +244,16 @@ def _normal(plain: Any, mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwa
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(loc), np.shape(scale))
     natural = None
     if marks.world.natural:
-        given = (_bare(mean), _bare(std), *(() if size is None else (size,)))
+        given = (_without_marks(mean), _without_marks(std), *(() if size is None else (size,)))
         natural = plain(*given, **kwargs)
     owner = kwargs.get("generator")
     is_noise = not _have_gradients(mean, std)
-    drawn = _drawn(site(), "gaussian", shape, scale, loc, natural, owner=owner, is_noise=is_noise)
+    drawn = _draw(site(), "gaussian", shape, scale, loc, natural, owner=owner, is_noise=is_noise)
     like = next((value for value in (mean, std) if isinstance(value, torch.Tensor)), None)
     out = kwargs.get("out")
     if out is not None and natural is None:
-        natural = out.resize_(shape).copy_(placed(drawn, out.dtype, out.device))
-    return _tensor(drawn, natural, **_options(kwargs, like))
+        natural = out.resize_(shape).copy_(as_tensor(drawn, out.dtype, out.device))
+    return _as_tensor(drawn, natural, **_options(kwargs, like))
 
 
 def _have_gradients(*values: Any) -> bool:
@@ -275,14 +275,14 @@ def _fill(plain: Any, self: Any, law: str, loc: Any, scale: Any, given: Any, own
     natural = plain(self, *given, generator=owner) if marks.world.natural else None
     is_noise = not self.requires_grad
     shape = tuple(self.shape)
-    drawn = _drawn(site(), law, shape, scale, loc, natural, owner=owner, is_noise=is_noise)
+    drawn = _draw(site(), law, shape, scale, loc, natural, owner=owner, is_noise=is_noise)
     if natural is None:
         with torch.no_grad():
-            self.copy_(placed(drawn, self.dtype, self.device))
-    return _filled(self, drawn.parts if marks.is_marked(drawn) else ())
+            self.copy_(as_tensor(drawn, self.dtype, self.device))
+    return _set_mark(self, drawn.parts if marks.is_marked(drawn) else ())
 
 
-def _of_distribution(law: str) -> Callable[..., Any]:
+def _sampler_of(law: str) -> Callable[..., Any]:
     """`sample` and `rsample` of a distribution whose kernels draw by inversion."""
 
     def sample(plain: Any, self: Any, sample_shape: Any = ()) -> Any:
@@ -293,8 +293,8 @@ def _of_distribution(law: str) -> Callable[..., Any]:
         loc, scale = numbers(self.loc), numbers(self.scale)
         shape = tuple(self._extended_shape(torch.Size(sample_shape)))
         is_noise = not _have_gradients(self.loc, self.scale)
-        drawn = _drawn(site(), law, shape, scale, loc, natural, is_noise=is_noise)
-        return _tensor(drawn, natural, self.loc.dtype, self.loc.device)
+        drawn = _draw(site(), law, shape, scale, loc, natural, is_noise=is_noise)
+        return _as_tensor(drawn, natural, self.loc.dtype, self.loc.device)
 
     return sample
 
@@ -302,10 +302,10 @@ def _of_distribution(law: str) -> Callable[..., Any]:
 # -- tensors -------------------------------------------------------------------------------------
 
 
-def _bare(value: Any) -> Any:
+def _without_marks(value: Any) -> Any:
     """The value, or values in a list, without marks; an unmarked tensor is returned as it is."""
     if isinstance(value, (list, tuple)) and any(True for _ in _tensors(value)):
-        return type(value)(map(_bare, value))
+        return type(value)(map(_without_marks, value))
     return value.as_subclass(torch.Tensor) if isinstance(value, NoiseTensor) else value
 
 
@@ -317,7 +317,7 @@ def _tensors(values: Any) -> Any:
             yield from _tensors(value)
 
 
-def _define() -> None:
+def _define_noise_tensor() -> None:
     """The class of marked tensors: its base class exists only if torch does."""
     global NoiseTensor
 
@@ -330,7 +330,7 @@ def _define() -> None:
         def __torch_function__(
             cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            return _operated(function, args, kwargs or {})
+            return _operate(function, args, kwargs or {})
 
     NoiseTensor = _NoiseTensor
 
@@ -347,7 +347,7 @@ def _array(tensor: Any) -> Any:
     return noise.combination(numbers(tensor), tensor.dpaudit_parts)
 
 
-def _operated(function: Any, args: Any, kwargs: Any) -> Any:
+def _operate(function: Any, args: Any, kwargs: Any) -> Any:
     name, world = function.__name__, marks.world
     owner = getattr(getattr(function, "__self__", None), "__name__", "")
     if name == "__get__" and owner in ("T", "mT", "data"):
@@ -360,14 +360,14 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     if name == "__set__" or not marked:
         with torch._C.DisableTorchFunctionSubclass():
             return function(*args, **kwargs)
-    bare = tuple(map(_bare, args))
-    options = {key: _bare(value) for key, value in kwargs.items()}
+    bare = tuple(map(_without_marks, args))
+    options = {key: _without_marks(value) for key, value in kwargs.items()}
     if name in _HARMLESS or not world.hears:
         return function(*bare, **options)
     if name in ("item", "tolist", "numpy"):
         array = _array(marked[0])
         return array if name == "numpy" else getattr(array, name)()
-    result = _followed(name, function, args, bare, options, marked)
+    result = _follow(name, function, args, bare, options, marked)
     if result is not NotImplemented:
         return result
     _lose(marked, name)
@@ -376,20 +376,20 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
 
 def _lose(marked: Any, why: str) -> None:
     for tensor in marked:
-        noise.end(tensor.dpaudit_parts, why)
-        _filled(tensor, ())
+        noise.end_noise(tensor.dpaudit_parts, why)
+        _set_mark(tensor, ())
 
 
-def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
+def _follow(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
     """The result of an operation on noise: noise again, or a sum with data."""
     if name in _MOVING | _KEEPING:
-        return _moved(name, function, args, bare, options)
+        return _move(name, function, args, bare, options)
     if any(tensor.requires_grad for tensor in _tensors((*args, *options.values()))):
         return NotImplemented
     if name in ("neg", "__neg__"):
-        return _changed(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
+        return _mark_result(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
     if len(marked) == 1 and name in _LINEAR:
-        return _linear(name, function, args, bare, options, marked[0])
+        return _follow_linear(name, function, args, bare, options, marked[0])
     if len(args) != 2 or set(options) - {"alpha"}:
         return NotImplemented
     first, second = args
@@ -397,7 +397,7 @@ def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, mark
         other = numbers(second if first is marked[0] else first)
         factor = other if name in _PRODUCTS else 1.0 / other
         scaled = _array(marked[0]).times(factor)
-        return _changed(name, args, function(*bare, **options), scaled.parts)
+        return _mark_result(name, args, function(*bare, **options), scaled.parts)
     if name not in _SUMS:
         return NotImplemented
     signs = [1.0, _SUMS[name] * float(options.get("alpha", 1.0))]
@@ -410,30 +410,30 @@ def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, mark
     if len(marked) == 2:
         shape = np.broadcast_shapes(*(side.shape for side in sides))
         parts = tuple(part for side in sides for part in side.spread(shape).parts)
-        return _changed(name, args, function(*bare, **options), parts)
+        return _mark_result(name, args, function(*bare, **options), parts)
     data, added = sides if isinstance(sides[1], noise.NoiseArray) else sides[::-1]
     is_number = not all(isinstance(value, torch.Tensor) for value in args) and not _in_place(name)
     if is_number and marks.world.are_zero(site(), data):  # the start of Python's sum
-        return _changed(name, args, function(*bare, **options), added.parts)
-    value = marks.unmarked(noise.answer(data, added, site()), "torch")
+        return _mark_result(name, args, function(*bare, **options), added.parts)
+    value = marks.end_marks(noise.answer(data, added, site()), "torch")
     result = function(*bare, **options)
     if not marks.world.natural:
         result.data.copy_(torch.as_tensor(np.asarray(value, dtype=float)).reshape(result.shape))
-    return _changed(name, args, result, ())
+    return _mark_result(name, args, result, ())
 
 
-def _changed(name: str, args: Any, result: Any, parts: Any) -> Any:
+def _mark_result(name: str, args: Any, result: Any, parts: Any) -> Any:
     """A result with its mark: the first argument itself for an operation in place."""
     if not _in_place(name):
-        return _marked(result, parts) if parts else result
-    return _filled(args[0], parts)
+        return _mark(result, parts) if parts else result
+    return _set_mark(args[0], parts)
 
 
 def _in_place(name: str) -> bool:
     return name.startswith("__i") or (name.endswith("_") and not name.startswith("__"))
 
 
-def _moved(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
+def _move(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
     """Marked elements moved to other places, or joined."""
     every = list(_tensors(args[:1]))
     kinds = {
@@ -466,7 +466,7 @@ def _moved(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
 
     def taken(tensor: Any, at: Any) -> Any:
         at = at.cpu().numpy()
-        return _marked(tensor, tuple(part.mapped(lambda field: field[at]) for part in columns))
+        return _mark(tensor, tuple(part.map_fields(lambda field: field[at]) for part in columns))
 
     if name in _KEEPING:
         if not isinstance(result, torch.Tensor) or not result.is_floating_point():
@@ -479,18 +479,20 @@ def _moved(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
     return type(result)(taken(tensor, own) for tensor, own in zip(result, moved))
 
 
-def _linear(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
+def _follow_linear(
+    name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any
+) -> Any:
     """A linear function of noise."""
     array = _array(marked)
     axis = options.get("dim", args[1] if len(args) > 1 else None)
     axis = axis[0] if isinstance(axis, (list, tuple)) and len(axis) == 1 else axis
     is_reduced = name in ("sum", "mean") and not set(options) - {"dim", "keepdim"}
     if is_reduced and (axis is None or isinstance(axis, int)) and len(args) <= 2:
-        made = marks.array_of(noise.summed(array, axis, keepdims=bool(options.get("keepdim"))))
+        made = marks.array_of(noise.sum_noise(array, axis, keepdims=bool(options.get("keepdim"))))
         if isinstance(made, noise.NoiseArray):
             count = array.size if axis is None else array.shape[axis]
             made = made.times(1.0 / count) if name == "mean" else made
-            return _marked(function(*bare, **options), made.parts)
+            return _mark(function(*bare, **options), made.parts)
     place = next((at for at, value in enumerate(args) if value is marked), None)
     if place is None or array.size > noise.MOST_DRAWS:
         return NotImplemented
@@ -499,5 +501,5 @@ def _linear(name: str, function: Any, args: Any, bare: Any, options: Any, marked
         tensor = torch.as_tensor(np.asarray(values, dtype=float)).to(bare[place])
         return numbers(function(*bare[:place], tensor, *bare[place + 1 :], **options))
 
-    made = marks.array_of(noise.noise_by(linear, array))
-    return _marked(function(*bare, **options), made.parts)
+    made = marks.array_of(noise.apply_linear(linear, array))
+    return _mark(function(*bare, **options), made.parts)
