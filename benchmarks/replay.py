@@ -103,7 +103,7 @@ def measured(method: str, rounds: int) -> dict[str, Any]:
         started_as(spec) as start,
         opened_processes(start) as processes,
     ):
-        fits = Fits.of(processes, spec)
+        fits = Fits(processes, spec)
         listening = set(cpu_of_children())
         session = WorkerSession(start, folder=Path(folder))
         [plain] = set(cpu_of_children()) - listening

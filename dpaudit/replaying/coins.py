@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -29,11 +29,12 @@ from dpaudit.model.claim import Claim
 from dpaudit.model.column import OTHER
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.named import named_attacks
-from dpaudit.plugins.protocols import FeatureName, World
+from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, IntArray
 from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.processes import WORLDS
+from dpaudit.replaying.record import GuessesFound
 from dpaudit.replaying.release import ReleaseFeatures
 
 PILOTS: Final = 8
@@ -62,25 +63,16 @@ _MOST_ODDS: Final = 6.0
 _TINY: Final = 1e-300
 
 
-@dataclass(frozen=True)
-class CoinGame:
+class CoinGame(NamedTuple):
     """What the game showed.
 
     Attributes:
-        fits: Fits in a world that a coin picked.
-        guesses: Those that were guessed.
-        right: Right guesses.
+        guesses: The guesses, and whether they refute the claim.
         bound: The lower bound in the quantity of the claim.
-        is_decided: Whether the claim is refuted.
-        score: What the last score looks at, in words.
     """
 
-    fits: int
-    guesses: int
-    right: int
+    guesses: GuessesFound
     bound: float
-    is_decided: bool
-    score: str
 
 
 class _Score(NamedTuple):
@@ -102,23 +94,22 @@ class _Score(NamedTuple):
     slope: float
     least: float
 
+    def raw_odds(self, values: FloatArray) -> float:
+        """The log odds of features and their differences, however small or large."""
+        return self.slope * float(np.mean((values[self.places] - self.middle) * self.weight))
+
     def odds(self, row: FloatArray) -> float:
         """The log odds of one fit; 0 where it abstains, as where a feature is missing."""
-        known = _with_differences(row[self.columns])[self.places]
-        value = self.slope * float(np.mean((known - self.middle) * self.weight))
+        value = self.raw_odds(_with_differences(row[self.columns]))
         if not math.isfinite(value) or abs(value) < self.least:
             return 0.0
         return float(np.clip(value, -_MOST_ODDS, _MOST_ODDS))
 
-    def name(self, names: Callable[[int], str]) -> str:
-        """What it looks at first, in words."""
-        place = int(self.places[0])
-        if place < len(self.columns):
-            return names(int(self.columns[place]))
-        first, second = _differences(len(self.columns))
-        at = place - len(self.columns)
-        left, right = (names(int(self.columns[side[at]])) for side in (first, second))
-        return f"{left} - {right}"
+    def name(self, names: Sequence[str]) -> str:
+        """What it looks at first, in words, given the features in words."""
+        own: list[str] = [names[column] for column in self.columns.tolist()]
+        pairs = zip(*_differences(len(own)), strict=True)
+        return [*own, *(f"{own[left]} - {own[right]}" for left, right in pairs)][int(self.places[0])]
 
 
 @dataclass
@@ -152,13 +143,15 @@ class _Trials:
         """The largest log e-value so far."""
         if not self.odds:
             return 0.0
-        guarantee = guarantee_of(self.claim)
+        guarantee, claimed = guarantee_of(self.claim), self.claim.value
         if isinstance(guarantee, EpsilonGuarantee):
-            given = {"epsilon": self.claim.value, "delta": guarantee.delta}
-            return float(np.max(e_process(self.odds, self.worlds, **given)))
-        assert isinstance(guarantee, TradeOffGuarantee)
-        trade_off, level = guarantee.trade_off, self.claim.value
-        return float(np.max(level_e_process(self.odds, self.worlds, trade_off, level=level)))
+            delta = guarantee.delta
+            evidence = e_process(self.odds, self.worlds, epsilon=claimed, delta=delta)
+        else:
+            assert isinstance(guarantee, TradeOffGuarantee)
+            trade_off = guarantee.trade_off
+            evidence = level_e_process(self.odds, self.worlds, trade_off, level=claimed)
+        return float(np.max(evidence))
 
     def bound(self, alpha: float) -> float:
         """The lower bound on the quantity of the claim."""
@@ -239,14 +232,14 @@ def run_game(
             score, refit = _fit_score(trials, least), 2 * len(trials.rows)
             block = min(2 * block, 16)
     is_decided = trials.evidence >= needed
-    return CoinGame(
+    guesses = GuessesFound(
         fits=len(trials.odds),
         guesses=len(trials.guesses),
         right=sum(trials.guesses),
-        bound=trials.bound(alpha) if is_decided else 0.0,
-        is_decided=is_decided,
-        score="" if score is None else score.name(reader.name),
+        score="" if score is None else score.name(reader.names),
+        decided=is_decided,
     )
+    return CoinGame(guesses, trials.bound(alpha) if is_decided else 0.0)
 
 
 def _separates(score: _Score, trials: _Trials) -> bool:
@@ -265,9 +258,7 @@ class _Reader:
         self._view = fits.spec.game.view
         self._attacks = [] if self._view.of_tables else named_attacks(DEFAULT_ATTACKS)
         self._names = [
-            (attack.name, name)
-            for attack in self._attacks
-            for name in attack.feature_names(self._view)
+            name for attack in self._attacks for name in attack.feature_names(self._view)
         ]
         self._features: ReleaseFeatures | None = None
 
@@ -318,13 +309,11 @@ class _Reader:
                     features[at] = seen
         return features
 
-    def name(self, index: int) -> str:
-        """A feature in words."""
+    @property
+    def names(self) -> list[str]:
+        """The features in words."""
         assert self._features is not None
-        size = self._features.size
-        if index < size:
-            return self._features.name(index)
-        return str(FeatureName(*self._names[index - size][1][:2]))
+        return [*self._features.names, *map(str, self._names)]
 
 
 def _differences(size: int) -> tuple[IntArray, IntArray]:
@@ -396,7 +385,6 @@ def _expected_gain(values: FloatArray, inside: BoolArray, count: int, least: flo
             continue
         score = _score_of(values[~out], kept, count, least)
         for row, member in zip(values[out], inside[out], strict=True):
-            known = row[score.places]
-            odds = score.slope * float(np.mean((known - score.middle) * score.weight))
+            odds = score.raw_odds(row)
             gains.append(min(abs(odds), 2.0) * (1.0 if (odds > 0) == member else -1.0))
     return float(np.mean(gains)) if gains else 0.0

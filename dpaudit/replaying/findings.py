@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import check_sampler
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.coins import CoinGame
 from dpaudit.replaying.fits import Fits
@@ -82,6 +84,23 @@ class Options:
     hand_over: bool = False
     samplers: tuple[Mapping[str, Any], ...] = ()
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """The options that a user has given, by name.
+
+        Raises:
+            SettingsError: If one is unusable.
+        """
+        options = dict(given)
+        if options.get("fits") is not None:
+            check_number("fits", options["fits"], AT_LEAST_1, whole=True)
+        for sampler in options.get("samplers", ()):
+            check_sampler(sampler)
+        for name, parse in _PARSED.items():
+            if name in options:
+                options[name] = parse(options[name])
+        return cls(**options)
+
     def with_proof_of(self, generator: object) -> Options:
         """With the proof that a generator states, if none was given."""
         stated = getattr(generator, "proof", None)
@@ -94,8 +113,13 @@ class Options:
         return frozenset((file, int(line)) for file, _, line in places)
 
 
-NOTHING_SPENT: Final = Spent(value=None, is_unlimited=False, note=None, is_exact=False, lines=())
-"""What is known before the pilots."""
+_PARSED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "proof": ProofKind.of,
+    "internal": lambda lines: tuple(map(internal_line, lines)),
+    "access": ReplayAccess.of,
+    "samplers": tuple,
+}
+"""What makes an option of what a user gives for it."""
 
 
 @dataclass
@@ -140,8 +164,8 @@ class ReplayFindings:
     generators: dict[str, None] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     unamplified: frozenset[Site] = frozenset()
-    spent: Spent = NOTHING_SPENT
-    spent_by_noise: Spent = NOTHING_SPENT
+    spent: Spent = field(default_factory=Spent)
+    spent_by_noise: Spent = field(default_factory=Spent)
     proof: Proof | None = None
     game: CoinGame | None = None
     shared_noise: dict[tuple[Site, Site], None] = field(default_factory=dict)
@@ -184,7 +208,7 @@ class ReplayFindings:
     @property
     def is_shown(self) -> bool:
         """Whether a bound above the claim was proved from the release."""
-        return self.proof is not None or (self.game is not None and self.game.is_decided)
+        return self.proof is not None or (self.game is not None and self.game.guesses.decided)
 
     @property
     def has_late_choices(self) -> bool:
@@ -205,9 +229,7 @@ class ReplayFindings:
     @property
     def moves(self) -> bool:
         """Whether the record moved anything."""
-        return any(
-            pilot.choices or any(step.moved.any() for step in pilot.noisy) for pilot in self.pilots
-        )
+        return any(pilot.choices or pilot.moving for pilot in self.pilots)
 
     def take_seeds(self, seeds: Mapping[Site, Mapping[str, set[int]]]) -> None:
         """Finds the lines of noise that moves whose seeds are the same in different fits.
@@ -215,7 +237,7 @@ class ReplayFindings:
         Args:
             seeds: The numbers of the fits in which each seed was seen, by line.
         """
-        moved = {step.site for pilot in self.pilots for step in pilot.noisy if step.moved.any()}
+        moved = {step.site for pilot in self.pilots for step in pilot.moving}
         for site in sorted(moved & set(seeds)):
             fits = seeds[site].values()
             if len(fits) == 1 and len(set.union(*fits)) > 1:
@@ -226,10 +248,10 @@ class ReplayFindings:
     @property
     def fresh_noise(self) -> tuple[Site, ...]:
         """Lines at which `sample` draws noise for the record, anew at every call."""
-        late = [
-            step
+        late = {
+            step.site
             for pilot in self.pilots
-            for step in pilot.noisy
-            if step.first >= pilot.sampled_from and step.moved.any()
-        ]
-        return tuple(sorted({step.site for step in late}))
+            for step in pilot.moving
+            if step.first >= pilot.sampled_from
+        }
+        return tuple(sorted(late))

@@ -31,7 +31,6 @@ class Fits:
     Attributes:
         processes: Where they run.
         spec: What is replayed.
-        rng: Makes a stream of its purpose and number.
         watches_state: Whether the fitted model counts as released.
         say: Called with a line of progress.
         keeps: As in `lockstep.Order`.
@@ -42,7 +41,6 @@ class Fits:
 
     processes: Processes
     spec: TwoWorldSpec
-    rng: Callable[[str, int], np.random.Generator]
     watches_state: bool = True
     say: Callable[[str], None] = lambda line: None
     keeps: bool = True
@@ -50,22 +48,9 @@ class Fits:
     seconds: list[float] = field(default_factory=list)
     seeds: dict[Site, dict[str, set[int]]] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        processes: Processes,
-        spec: TwoWorldSpec,
-        *,
-        watches_state: bool = True,
-        say: Callable[[str], None] = lambda line: None,
-    ) -> Fits:
-        """The fits of a replay, with the streams of its seed."""
-        seed = spec.settings.seed
-
-        def rng(role: str, number: int) -> np.random.Generator:
-            return Stream(seed, "replay", role, number).rng()
-
-        return cls(processes, spec, rng, watches_state, say)
+    def rng(self, role: str, number: int) -> np.random.Generator:
+        """The stream of a purpose and a number."""
+        return Stream(self.spec.settings.seed, "replay", role, number).rng()
 
     @cached_property
     def worlds(self) -> Worlds:
@@ -155,7 +140,7 @@ class Fits:
 
     def in_processes(self, processes: Processes) -> Fits:
         """The same fits in other processes, which ask at the same lines."""
-        fits = Fits(processes, self.spec, self.rng, self.watches_state, self.say, self.keeps)
+        fits = Fits(processes, self.spec, self.watches_state, self.say, self.keeps)
         fits.worlds.lines = self.worlds.lines
         return fits
 

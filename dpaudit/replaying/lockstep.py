@@ -48,6 +48,8 @@ MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
+_PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples")
+"""Fields of an order that the worlds get as they are."""
 _ASKABLE: Final = frozenset(("choose", "coin", "operand", "located", "spend", "zero"))
 """Kinds of notes that become questions if their line is asked."""
 
@@ -172,7 +174,7 @@ class Worlds:
         """
         started = time.monotonic()
         while len(self.lines.asked) < MOST_ASKED:
-            match = _Match(self, order, self.lines)
+            match = _Match(self, order)
             try:
                 fit = self._run_once(match, order)
             except _Restart:
@@ -235,36 +237,22 @@ class Worlds:
         return FinishedFit(transcript, (results[0][0], results[1][0]))
 
     def _begin(self, world: World, match: _Match, order: Order) -> None:
-        seed = int(self.rng("coins", order.number).integers(2**62))
         own, other = match.lengths if world is World.IN else match.lengths[::-1]
         control = self.processes.worlds[world].control
         control.send(
             {
                 "kind": "begin",
                 "mode": order.mode,
-                "seed": seed,
-                "record_seed": seed,
-                "asked": sorted(match.lines.asked),
-                "located": sorted(match.lines.located),
-                "loops": sorted(match.lines.loops),
-                "bent": sorted(match.lines.bent),
+                "seed": int(self.rng("coins", order.number).integers(2**62)),
                 "rows": [own, other],
                 "own_rows": [match.place] if match.place is not None and own > other else [],
                 "kept": order.keeps,
-                "own_coins": order.own_coins,
-                "edge": order.edge,
-                "most_draws": order.most_draws,
-                "wide": order.wide,
-                "samples": [list(sample) for sample in order.samples],
                 "watch_state": order.watches_state,
+                **{name: getattr(order, name) for name in _PASSED_ON},
+                **{name: sorted(lines) for name, lines in self.lines._asdict().items()},
             }
         )
         control.receive()
-
-    @property
-    def schema(self) -> Any:
-        """The schema of the tables."""
-        return self.processes.worlds[World.IN].session.start.schema
 
 
 def _result_of(
@@ -285,10 +273,12 @@ def _result_of(
 class _Match:
     """The questions of one fit in both worlds, or in one."""
 
-    def __init__(self, worlds: Worlds, order: Order, lines: _Lines) -> None:
-        self.order, self.lines = order, lines
+    def __init__(self, worlds: Worlds, order: Order) -> None:
+        self.order, self.lines = order, worlds.lines
+        self._base = WORLDS.index(order.base)
         self._processes = worlds.processes.worlds
-        sizes = {world: worlds.schema.rows_asked(table) for world, table in order.tables.items()}
+        schema = self._processes[World.IN].session.start.schema
+        sizes = {world: schema.rows_asked(table) for world, table in order.tables.items()}
         alone = next(iter(sizes.values()))
         self.lengths = (sizes.get(World.IN, alone), sizes.get(World.OUT, alone))
         # of a unit each row would have a coin of its own, and the law of several is not followed
@@ -554,7 +544,7 @@ class _Match:
         if names[0] != names[1]:
             raise _Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
         before = Pair(flat(inside["before"]), flat(outside["before"]))
-        noise = flat(sides[WORLDS.index(self.order.base)]["noise"])
+        noise = flat(sides[self._base]["noise"])
         value = self._answer_of(site, before, noise, sides)
         self._add_step(site, before, sides, value, key=self._key("answer", site))
         return {"value": value.reshape(shapes[0])}
@@ -563,7 +553,6 @@ class _Match:
         self, site: Site, before: Pair, noise: FloatArray, sides: tuple[dict[str, Any], ...]
     ) -> FloatArray:
         """The answer: the value before noise in the base world, and noise as drawn or ordered."""
-        base = WORLDS.index(self.order.base)
         key = ("answer", site, self._turns["answer", site] + 1)
         if key in self.order.nudged:
             noise = noise + NUDGE * (1.0 + np.abs(noise)) * (1.0 + np.arange(noise.size) % 7)
@@ -573,13 +562,13 @@ class _Match:
         elif key in self.order.placed and self.order.placed[key].size == noise.size:
             scales = self.order.placed[key]
         else:
-            return np.asarray(before[base] + noise)
-        law = law_of_parts(sides[base]["parts"])
+            return np.asarray(before[self._base] + noise)
+        law = law_of_parts(sides[self._base]["parts"])
         if law is None:
-            return np.asarray(before[base] + noise)
+            return np.asarray(before[self._base] + noise)
         wanted = scales * law.scale
         wanted = np.rint(wanted) if law.whole else wanted
-        return np.asarray(before[base] + np.where(np.isnan(scales), noise, wanted))
+        return np.asarray(before[self._base] + np.where(np.isnan(scales), noise, wanted))
 
     def _key(self, kind: str, site: Site) -> Question:
         """The name of a question, by which another replay recognises it."""
@@ -629,7 +618,7 @@ class _Match:
 
     def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
         tables = _shares(site, inside, outside)
-        base = tables[WORLDS.index(self.order.base)]
+        base = tables[self._base]
         places = self._rng.choice(len(base), size=int(inside["count"]), p=base)
         self._add_choice(site, [tables] * len(places), places, is_late=inside["late"])
         return {"places": places}
@@ -640,7 +629,7 @@ class _Match:
         tables, places = [], []
         for _ in range(int(inside["count"])):
             now = Pair(*(chances / chances.sum() for chances in left))
-            base = now[WORLDS.index(self.order.base)]
+            base = now[self._base]
             places.append(int(self._rng.choice(len(base), p=base)))
             tables.append(now)
             left = Pair(
@@ -660,7 +649,7 @@ class _Match:
             np.clip(flat((side["limit"] - side["low"]) / (side["high"] - side["low"])), 0.0, 1.0)
             for side in sides
         ]
-        base = below[WORLDS.index(self.order.base)]
+        base = below[self._base]
         drawn = self._rng.random(base.shape)
         under = (drawn if self.order.edge is None else self.order.edge) < base
         moved = below[0] != below[1]

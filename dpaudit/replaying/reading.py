@@ -289,10 +289,11 @@ def _find_coinciding(
     without: frozenset[str],
 ) -> list[AnswerReading]:
     """Numbers whose curves over the places of an answer coincide, move, and never turn."""
-    names = ReleasedNumbers.shared_by(
+    shared = ReleasedNumbers.shared_by(
         [release for own in releases for release in own], without=without
     )
-    values = np.array([[names.of(release) for release in own] for own in releases], dtype=float)
+    names = shared.names
+    values = np.array([[shared.of(release) for release in own] for own in releases], dtype=float)
     varies = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     places = np.flatnonzero(varies)
     readings: list[AnswerReading] = []
@@ -306,7 +307,7 @@ def _find_coinciding(
         good = (movement > 0) & (apart <= _TOLERANCE * movement) & (rises ^ falls)
         if good.any():
             best = int(np.flatnonzero(good)[0])
-            readings.append(AnswerReading(answer, names.name(int(places[best])), bool(rises[best])))
+            readings.append(AnswerReading(answer, names[int(places[best])], bool(rises[best])))
     return readings
 
 

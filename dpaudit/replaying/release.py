@@ -82,13 +82,14 @@ class ReleasedNumbers:
             return None
         return np.concatenate([_NONE, *parts])
 
-    def name(self, index: int) -> Number:
-        """The number at an index of `of`."""
-        for place, size in self.places:
-            if index < size:
-                return Number(place, index if size > 1 else None)
-            index -= size
-        raise IndexError(index)
+    @property
+    def names(self) -> list[Number]:
+        """The numbers of `of`, in order."""
+        return [
+            Number(place, at if size > 1 else None)
+            for place, size in self.places
+            for at in range(size)
+        ]
 
 
 _NONE: Final = np.zeros(0)
@@ -137,37 +138,29 @@ class ReleaseFeatures:
         arrays = {place for release in releases for place in release.numbers} - aligned - without
         return cls(numbers, tuple(sorted(arrays)), tuple(contents), tuple(present))
 
-    @property
-    def size(self) -> int:
-        """How many features there are."""
-        numbers = sum(size for _, size in self.numbers.places)
-        return numbers + len(self.arrays) + len(self.contents) + len(self.present)
-
     def read(self, release: FitRelease) -> FloatArray:
         """The features of a release; missing numbers are NaN."""
         numbers = self.numbers.of(release)
-        size = sum(count for _, count in self.numbers.places)
+        if numbers is None:
+            numbers = np.full(sum(size for _, size in self.numbers.places), np.nan)
         return np.concatenate(
             [
-                np.full(size, np.nan) if numbers is None else numbers,
+                numbers,
                 [float(release.numbers.get(place, _NONE).size) for place in self.arrays],
                 [float(release.digests.get(place) == digest) for place, digest in self.contents],
                 [float(place in release.digests) for place in self.present],
             ]
         )
 
-    def name(self, index: int) -> str:
-        """A feature in words."""
-        size = sum(count for _, count in self.numbers.places)
-        if index < size:
-            return f"`{self.numbers.name(index)}`"
-        index -= size
-        if index < len(self.arrays):
-            return f"the size of `{self.arrays[index]}`"
-        index -= len(self.arrays)
-        if index < len(self.contents):
-            return f"the content of `{self.contents[index][0]}`"
-        return f"whether `{self.present[index - len(self.contents)]}` is there"
+    @property
+    def names(self) -> list[str]:
+        """The features in words."""
+        return [
+            *(f"`{number}`" for number in self.numbers.names),
+            *(f"the size of `{place}`" for place in self.arrays),
+            *(f"the content of `{place}`" for place, _ in self.contents),
+            *(f"whether `{place}` is there" for place in self.present),
+        ]
 
 
 def without_model(release: FitRelease) -> FitRelease:

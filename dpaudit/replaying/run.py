@@ -6,7 +6,8 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
-from dpaudit.model.choices import WorstCase, check_sampler
+from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
@@ -28,13 +29,7 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.release import accept
 from dpaudit.replaying.coins import run_game
-from dpaudit.replaying.findings import (
-    Options,
-    ProofKind,
-    ReplayAccess,
-    ReplayFindings,
-    internal_line,
-)
+from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.moved_features import moved_features
@@ -43,7 +38,7 @@ from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.spending import Spent, spend
-from dpaudit.replaying.transcript import NoisyStep, Site, Transcript, Unfollowed
+from dpaudit.replaying.transcript import ChoiceStep, NoisyStep, Site, Transcript, Unfollowed
 from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
 PILOTS: Final = 4
@@ -145,15 +140,7 @@ def replays_of(
     *,
     schema: Schema | str | Path | None = None,
     targets: int = 1,
-    samplers: Sequence[Mapping[str, Any]] = (),
     on_progress: Callable[[str], None] | None = None,
-    fits: int | None = None,
-    public_coins: bool = False,
-    proof: str | None = None,
-    internal: Sequence[str] = (),
-    access: str = "model",
-    coins: bool = True,
-    hand_over: bool = False,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
     """As `replay`, once for each seed, in the same two processes.
@@ -164,16 +151,8 @@ def replays_of(
         seeds: Roots of the random streams.
         schema: As for `replay`.
         targets: As for `replay`.
-        samplers: As for `replay`.
         on_progress: As for `replay`.
-        fits: As for `replay`.
-        public_coins: As for `replay`.
-        proof: As for `replay`.
-        internal: As for `replay`.
-        access: As for `replay`.
-        coins: As for `replay`.
-        hand_over: As for `replay`.
-        settings: As for `replay`.
+        settings: The other arguments of `replay`.
 
     Yields:
         The record for each seed.
@@ -182,22 +161,16 @@ def replays_of(
         InputError: As `replay`.
         ReplayError: As `replay`.
     """
-    for name, value in (("fits", 1 if fits is None else fits), ("targets", targets)):
-        check_number(name, value, AT_LEAST_1, whole=True)
-    for sampler in samplers:
-        check_sampler(sampler)
-    if hand_over and are_several(data):
-        raise SettingsError("`hand_over` is for replays of one table: audit several without it")
-    options = Options(
-        fits=fits,
-        public_coins=public_coins,
-        proof=ProofKind.of(proof),
-        internal=tuple(map(internal_line, internal)),
-        access=ReplayAccess.of(access),
-        coins=coins,
-        hand_over=hand_over,
-        samplers=tuple(samplers),
+    options = Options.of(
+        {
+            option.name: settings.pop(option.name)
+            for option in fields(Options)
+            if option.name in settings
+        }
     )
+    check_number("targets", targets, AT_LEAST_1, whole=True)
+    if options.hand_over and are_several(data):
+        raise SettingsError("`hand_over` is for replays of one table: audit several without it")
     table = audited_table(data, schema, audit_settings(**settings))
     specs = list(_candidates(generator, table, settings, targets))
     yield from _records(specs, seeds, options, say=on_progress or (lambda line: None))
@@ -215,15 +188,12 @@ def _records(
     options = options.with_proof_of(specs[0].generator.generator)
     samplers = json.dumps([dict(sampler) for sampler in options.samplers])
     with started_as(specs[0]) as start:
-
-        def open_processes() -> AbstractContextManager[Processes]:
-            return opened_processes(start, samplers=samplers)
-
-        with open_processes() as processes:
+        open_worlds = partial(opened_processes, start, samplers=samplers)
+        with open_worlds() as processes:
             for seed in seeds:
                 started = time.monotonic()
                 each = [
-                    Fits.of(
+                    Fits(
                         processes,
                         replace(spec, settings=replace(spec.settings, seed=seed)),
                         watches_state=options.access is ReplayAccess.MODEL,
@@ -232,7 +202,7 @@ def _records(
                     for spec in specs
                 ]
                 fits = each[0] if len(each) == 1 else _find_costliest(each, options)
-                yield _replay_record(fits, options, open_processes, started)
+                yield _replay_record(fits, options, open_worlds, started)
 
 
 def _candidates(
@@ -275,7 +245,7 @@ def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
 def _replay_record(
     fits: Fits,
     options: Options,
-    open_processes: Callable[[], AbstractContextManager[Processes]],
+    open_worlds: Callable[[], AbstractContextManager[Processes]],
     started: float,
 ) -> ReplayRecord:
     """The whole of a replay, from the control to the record."""
@@ -291,7 +261,7 @@ def _replay_record(
         findings.take_seeds(fits.seeds)
         if not is_consistent(fits.spec.claim, findings):
             prove_from_release(fits, options, findings)
-            if findings.is_shown and not fits_agree(fits, findings, open_processes):
+            if findings.is_shown and not fits_agree(fits, findings, open_worlds):
                 findings.are_dependent = True
             if options.hand_over:
                 hand_over(fits, findings)
@@ -312,7 +282,7 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
     findings.noise_lines = frozenset(step.site for step in transcript.noisy)
     if first is not None and second is not None:
         findings.without = frozenset(differing_places(first, second))
-    moved = [step.site for step in transcript.noisy if step.moved.any()]
+    moved = [step.site for step in transcript.moving]
     moved += [choice.site for choice in transcript.choices]
     thread = next(
         (unfollowed for unfollowed in transcript.unfollowed if "thread" in unfollowed.why), None
@@ -383,10 +353,10 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
     turned = [fits.pair(1, own_coins=coins).transcript for coins in ("out", "even", "odd")]
     moved: dict[bool, set[Site]] = {True: set(), False: set()}
     for transcript in (*findings.pilots, *turned):
-        steps = [(step.site, step.toss) for step in transcript.noisy if step.moved.any()]
-        for site, toss in (*steps, *((choice.site, choice.toss) for choice in transcript.choices)):
-            if toss is not None:
-                moved[transcript.tosses[toss].is_in].add(site)
+        steps: list[NoisyStep | ChoiceStep] = [*transcript.moving, *transcript.choices]
+        for step in steps:
+            if step.toss is not None:
+                moved[transcript.tosses[step.toss].is_in].add(step.site)
     within, without = moved[True] - moved[False], moved[False] - moved[True]
     if without and not within and fits.keeps:
         fits.keeps = False
@@ -456,7 +426,7 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
         return
     is_slow = fits.pace > _SLOW
     edges: list[dict[str, Any]] = [{"edge": edge} for edge in _COIN_EDGES]
-    if any(step.moved.any() for pilot in findings.pilots for step in pilot.noisy):
+    if any(pilot.moving for pilot in findings.pilots):
         edges += [
             {"apart": scales} for scales in (_ANSWER_EDGES[2:4] if is_slow else _ANSWER_EDGES)
         ]
@@ -530,7 +500,7 @@ def _budget(pace: float) -> int:
 def fits_agree(
     fits: Fits,
     findings: ReplayFindings,
-    open_processes: Callable[[], AbstractContextManager[Processes]],
+    open_worlds: Callable[[], AbstractContextManager[Processes]],
 ) -> bool:
     """Whether fits in new processes are those of the same seeds in these, and draw noise anew.
 
@@ -538,7 +508,7 @@ def fits_agree(
     fits, so that counting these would prove nothing.
     """
     drawn: set[Site] = set()
-    with open_processes() as processes:
+    with open_worlds() as processes:
         fresh = fits.in_processes(processes)
         fits.count += len(_AGAIN) * len(WORLDS)
         for number in _AGAIN:

@@ -277,6 +277,11 @@ class Transcript:
     failures: tuple[str | None, str | None] = (None, None)
     seconds: float = 0.0
 
+    @property
+    def moving(self) -> list[NoisyStep]:
+        """The steps in which the record moves an answer."""
+        return [step for step in self.noisy if step.moved.any()]
+
 
 def flat(value: Any) -> FloatArray:
     """A value as a flat array of floats."""

@@ -16,7 +16,6 @@ from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.reading import Proof
 from dpaudit.replaying.record import (
-    GuessesFound,
     NotFollowed,
     PartingFound,
     ReadingFound,
@@ -180,7 +179,7 @@ def _shown_reason(findings: ReplayFindings) -> str:
     if findings.proof is not None:
         return _event(findings.proof)
     assert findings.game is not None
-    game = findings.game
+    game = findings.game.guesses
     return (
         f"a score of {game.score} guessed the world of {game.right} of {game.guesses} fits right "
         f"({game.fits} fits, whose worlds fair coins picked)"
@@ -233,7 +232,7 @@ def conclude(
         spent_is_exact=spent.is_exact,
         proved=_shown_bound(findings) if is_shown else 0.0,
         reading=_reading(findings) if is_shown else None,
-        guesses=_guesses(findings),
+        guesses=None if findings.game is None else findings.game.guesses,
         confidence=spec.settings.confidence,
         fits=fits.count,
         ledger=spent.lines,
@@ -282,19 +281,6 @@ def _reading(findings: ReplayFindings) -> ReadingFound | None:
         event=_event(findings.proof),
         fits=findings.proof.fits,
         bound=findings.proof.bound,
-    )
-
-
-def _guesses(findings: ReplayFindings) -> GuessesFound | None:
-    game = findings.game
-    if game is None:
-        return None
-    return GuessesFound(
-        fits=game.fits,
-        guesses=game.guesses,
-        right=game.right,
-        score=game.score,
-        decided=game.is_decided,
     )
 
 

@@ -244,6 +244,13 @@ def answer(
     return scores.mark_answers(reply.reshape(shape).astype(value.dtype), ids, out=out)
 
 
+def add_to(loc: Any, added: Any, where: Site) -> Any:
+    """Noise that a sampler draws around a value: noise alone, or the answer of a step."""
+    if marks.world.is_noise_alone(where, loc):
+        return added
+    return answer(loc, marks.array_of(added), where)
+
+
 def _answer_in_part(before: Any, added: NoiseArray, noisy: Any, where: Site, out: Any) -> Any:
     """Answers for the elements with noise; the others stay as they are."""
     marks.world.is_equal("operand", where, before[~noisy])

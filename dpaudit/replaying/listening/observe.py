@@ -134,14 +134,12 @@ class _Release:
         elif isinstance(value, (list, tuple)):
             self._add_sequence(place, value, depth)
         elif hasattr(value, "to_numpy") and hasattr(value, "index"):
-            self._add_frame(place, value, depth)
+            self._add_frame(place, value)
         elif callable(value) and hasattr(value, "__closure__"):
             for at, cell in enumerate(value.__closure__ or ()):
                 self.add(f"what {place} closes over ({at})", cell.cell_contents, depth + 1)
             self.add(f"defaults of {place}", value.__defaults__ or (), depth + 1)
-        elif type(value).__module__.partition(".")[0] in ("dpaudit", "dpaudit_generators"):
-            self._own(place, value, depth)
-        else:
+        elif not type(value).__module__.startswith("dpaudit."):  # schemas and claims are public
             self._add_object(place, value, depth)
 
     def _add_sequence(self, place: str, value: Any, depth: int) -> None:
@@ -152,20 +150,13 @@ class _Release:
             self.add(f"{place}[{at}]", element, depth + 1)
         self._add_leaf(f"the length of {place}", str(len(value)).encode())
 
-    def _add_frame(self, place: str, value: Any, depth: int) -> None:
+    def _add_frame(self, place: str, value: Any) -> None:
         if hasattr(value, "columns"):
             for name in value.columns:
                 self._add_array(f"{place}[{name!r}]", np.asarray(value[name]))
         else:
             self._add_array(place, np.asarray(value))
         self._add_array(f"the index of {place}", np.asarray(value.index))
-        del depth
-
-    def _own(self, place: str, value: Any, depth: int) -> None:
-        """Adds an object of dpaudit: schemas and claims are public."""
-        if type(value).__module__.startswith("dpaudit."):
-            return
-        self._add_object(place, value, depth)
 
     def _add_object(self, place: str, value: Any, depth: int) -> None:
         held = dict(_attributes(value))

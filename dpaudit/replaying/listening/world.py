@@ -33,7 +33,6 @@ _NATURAL_NOTES = ("answer", "tell", "seed")
 _DEFAULTS: Dict[str, Any] = {
     "mode": "lockstep",
     "seed": 0,
-    "record_seed": 0,
     "asked": (),
     "located": (),
     "loops": (),
@@ -112,7 +111,7 @@ class ListeningWorld:
     def _set(self, message: Dict[str, Any]) -> None:
         """Takes the settings of a fit, and empties what belongs to one."""
         self.natural = message["mode"] == "natural"
-        self.seed, self._record_seed = message["seed"], message["record_seed"]
+        self.seed: int = message["seed"]
         self.asked = {(file, line) for file, line in message["asked"]}
         self.located = {(file, line) for file, line in message["located"]}
         self._loops = {(file, line) for file, line in message["loops"]}
@@ -344,7 +343,7 @@ class ListeningWorld:
     ) -> Any:
         """A generator that is equal in both worlds: one per line, and one per draw for arrays.
 
-        A generator for one coin per record stays the same when other coins are redrawn.
+        Single coins of the records have a generator of their own.
         """
         count = 0
         if size is not None:
@@ -353,9 +352,8 @@ class ListeningWorld:
         key = (where, count, make, records)
         stream = self._streams.get(key)
         if stream is None:
-            seed = self._record_seed if records else self.seed
             place = (os.path.basename(where[0]), where[1], where[2])
-            name = repr((seed, *place, count, size is None, make.__name__))
+            name = repr((self.seed, *place, count, size is None, make.__name__))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
             stream = make(PlainBits(np.random.SeedSequence(entropy)))
             if size is None:

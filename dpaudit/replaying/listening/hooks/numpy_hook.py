@@ -235,9 +235,7 @@ class _Heard(Seeded):
             shape=next(iter(shapes.values()), 1.0),
             seed=self.dpaudit_seed,
         )
-        if world.is_noise_alone(where, loc):
-            return made
-        return noise.answer(loc, marks.array_of(made), where)
+        return noise.add_to(loc, made, where)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Coins, scaled."""
@@ -276,7 +274,7 @@ class _Heard(Seeded):
         place = world.record_place(where, size)
         if place is None:
             return coins.coin(np.asarray(getattr(self._stream(where, size), name)(size)), where)
-        stream = world.stream(where, size, self.dpaudit_plain, records=True)
+        stream = self._stream(where, size)
         return coins_of_records(getattr(stream, name), where, size, place)
 
     @intercepted
@@ -388,7 +386,7 @@ class _Heard(Seeded):
             marks.plain_array(made)[...] = (
                 self.dpaudit_draw("multivariate_normal", mean, cov) - mean
             )
-        return made if world.is_noise_alone(where, mean) else noise.answer(mean, made, where)
+        return noise.add_to(mean, made, where)
 
 
 def _as_parameter(value: Any) -> Any:

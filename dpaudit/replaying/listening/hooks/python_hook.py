@@ -9,7 +9,7 @@ import functools
 import importlib.util
 import math
 import random as plain_random
-from typing import Any, Callable
+from typing import Any, Callable, Dict
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class HeardRandom(Seeded, _Plain):
         if located:
             return drawn
         made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
-        return made if world.is_noise_alone(where, loc) else noise.answer(loc, made.array, where)
+        return noise.add_to(loc, made, where)
 
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
@@ -153,42 +153,31 @@ class HeardSystem(HeardRandom, plain_random.SystemRandom):
         """Stays without a seed."""
 
 
-_installed = False
-
-
 def install(library: Any) -> None:
     """Replaces the classes and the functions of a module."""
-    global _installed
-    if library.__name__ == "statistics":
-        for name in library.__all__:
-            function = getattr(library, name)
-            if not isinstance(function, type):
-                setattr(library, name, marks.with_plain_arguments(function))
-        return
-    if library.__name__ == "json":
-        _install_in_json(library)
-        return
-    if library.__name__ in ("math", "bisect"):
-        (_install_in_math if library.__name__ == "math" else _install_in_bisect)(library)
-        return
-    if library.__name__ == "secrets":
-        import secrets
+    _INSTALLERS[library.__name__](library)
 
-        system = HeardSystem()
-        secrets.SystemRandom = HeardSystem
-        secrets._sysrand = system
-        secrets.randbits, secrets.choice = system.getrandbits, system.choice
-        secrets.randbelow = lambda n: system._randbelow(n)
-        return
-    if _installed:
-        return
-    _installed = True
-    library.Random, library.SystemRandom = HeardRandom, HeardSystem
+
+def _install_in_random(library: Any) -> None:
     everywhere = HeardRandom()
-    library._inst = everywhere
+    library.Random, library.SystemRandom, library._inst = HeardRandom, HeardSystem, everywhere
     for name in library.__all__:
         if hasattr(everywhere, name):
             setattr(library, name, getattr(everywhere, name))
+
+
+def _install_in_secrets(library: Any) -> None:
+    system = HeardSystem()
+    library.SystemRandom, library._sysrand = HeardSystem, system
+    library.randbits, library.choice = system.getrandbits, system.choice
+    library.randbelow = lambda n: system._randbelow(n)
+
+
+def _install_in_statistics(library: Any) -> None:
+    for name in library.__all__:
+        function = getattr(library, name)
+        if not isinstance(function, type):
+            setattr(library, name, marks.with_plain_arguments(function))
 
 
 def _install_in_json(library: Any) -> None:
@@ -252,3 +241,13 @@ def _follow_look_up(plain: Callable[..., Any], side: str) -> Callable[..., Any]:
         return plain(a, x, *args, **kwargs)
 
     return heard
+
+
+_INSTALLERS: Dict[str, Callable[[Any], None]] = {
+    "bisect": _install_in_bisect,
+    "json": _install_in_json,
+    "math": _install_in_math,
+    "random": _install_in_random,
+    "secrets": _install_in_secrets,
+    "statistics": _install_in_statistics,
+}

@@ -82,7 +82,7 @@ def _draw_in_kernel(plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 
 def _rand(plain: Any, *size: Any, **kwargs: Any) -> Any:
-    shape = shape_of(kwargs.get("size", size) if "size" in kwargs else size)
+    shape = shape_of(kwargs.get("size", size))
     return _coin_tensor(shape, site(), kwargs.get("dtype"), kwargs.get("device"))
 
 
@@ -173,7 +173,7 @@ def _record_coins(where: Site, shape: Any) -> Any:
     place = None if world.kept is None else world.record_place(where, shape)
     if place is None:
         return None
-    return coins_of_records(world.stream(where, shape, records=True).random, where, shape, place)
+    return coins_of_records(world.stream(where, shape).random, where, shape, place)
 
 
 def _mark(tensor: Any, made: Any) -> Any:

@@ -195,9 +195,8 @@ def _draw(
     seed = getattr(_everywhere if owner is None else owner, "dpaudit_seed", None)
     content = np.asarray(content, dtype=float)
     made = noise.noise(content, law, where, scale=scale, seed=seed)
-    if world.is_noise_alone(where, loc):
-        return made
-    return marks.end_marks(noise.answer(loc, made, where), "torch")
+    drawn = noise.add_to(loc, made, where)
+    return drawn if drawn is made else marks.end_marks(drawn, "torch")
 
 
 def _as_tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
@@ -227,7 +226,7 @@ def _randn(plain: Any, *size: Any, **kwargs: Any) -> Any:
         like = size[0] if size else kwargs["input"]
         shape = tuple(like.shape)
     else:
-        shape = shape_of(kwargs.get("size", size) if "size" in kwargs else size)
+        shape = shape_of(kwargs.get("size", size))
     natural = plain(*map(_without_marks, size), **kwargs) if marks.world.natural else None
     owner = kwargs.get("generator")
     drawn = _draw(site(), "gaussian", shape, 1.0, 0.0, natural, owner=owner)
