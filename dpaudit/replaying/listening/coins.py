@@ -42,7 +42,11 @@ class CurveNumber(DrawNumber):
     """Another function of uniform draws that is one float."""
 
 
-class CoinArray(Marked):
+class DrawArray(Marked):
+    """Uniform draws, or a function of them."""
+
+
+class CoinArray(DrawArray):
     """Uniform draws, perhaps scaled and shifted: `factor * u + offset`."""
 
     rank = 3
@@ -57,7 +61,7 @@ class CoinArray(Marked):
 
     @classmethod
     def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        if not all(isinstance(array, CoinArray) and array.is_marked for array in items):
+        if not all(is_marked(array, CoinArray) for array in items):
             return None
         fields = [join([array.state[at] for array in items]) for at in range(5)]
         state = CoinState(*fields, where=items[0].state.where)
@@ -106,7 +110,7 @@ class CurveSource(NamedTuple):
     drawn: Any
 
 
-class CurveArray(Marked):
+class CurveArray(DrawArray):
     """A function of uniform draws, element by element, and its values at `curves.POINTS` draws."""
 
     rank = 4
@@ -306,9 +310,7 @@ def _curve(content: Any, grid: Any, sources: Tuple[CurveSource, ...]) -> Any:
 
 def _follow(call: MarkedCall) -> Any:
     """The result of a call with uniform draws, or functions of them, among its inputs."""
-    if not any(
-        isinstance(value, (CoinArray, CurveArray)) and value.is_marked for value in call.inputs
-    ):
+    if not any(is_marked(value, DrawArray) for value in call.inputs):
         return NotImplemented
     if call.method == "function" and call.name in ("searchsorted", "digitize"):
         result = choices.look_up(call)
@@ -323,11 +325,10 @@ def _follow(call: MarkedCall) -> Any:
         value.as_noise() if sums and isinstance(value, Marked) else value for value in call.inputs
     ]
     for value in inputs:
-        if isinstance(value, (CoinArray, CurveArray)):
+        if isinstance(value, DrawArray):
             value.end(call.name)
     inputs = [
-        marks.without_marks(value) if isinstance(value, (CoinArray, CurveArray)) else value
-        for value in inputs
+        marks.without_marks(value) if isinstance(value, DrawArray) else value for value in inputs
     ]
     if not any(map(is_marked, inputs)):
         return NotImplemented
@@ -340,7 +341,7 @@ def _bend(call: MarkedCall) -> Any:
     if call.method != "__call__" or call.kwargs or ufunc.nout != 1 or len(inputs) > 2:
         return NotImplemented
     marked = [value for value in inputs if isinstance(value, Marked)]
-    if not all(isinstance(value, (CoinArray, CurveArray)) and value.is_marked for value in marked):
+    if not all(is_marked(value, DrawArray) for value in marked):
         return NotImplemented
     if len(marked) == 1 and isinstance(marked[0], CoinArray) and _is_affine(call):
         return NotImplemented
@@ -443,33 +444,19 @@ def _follow_affine(call: MarkedCall) -> Any:
         return NotImplemented
     if any(plain_array(value).dtype.kind not in "fiub" for value in inputs):
         return NotImplemented
-    other = (
-        plain_array(inputs[1] if inputs[0] is first else inputs[0]) if len(inputs) == 2 else None
-    )
     if name in marks.MIRRORED:
         if marks.world.natural:
             return NotImplemented
-        name = name if inputs[0] is first else marks.MIRRORED[name]
+        is_first = inputs[0] is first
+        other = plain_array(inputs[1] if is_first else inputs[0])
+        name = name if is_first else marks.MIRRORED[name]
         whole = first.dtype.kind in "iu"
         return choices.compare(first, other, name, call.where, whole=whole)
-    if not _is_affine(call):
+    affine = marks.affine_of(call, first)
+    if affine is None:
         return NotImplemented
+    factor, more = affine
     content = np.asarray(call.function(*map(marks.without_marks, inputs)))
-    is_second = len(inputs) == 2 and inputs[1] is first
-    factor, more = 1.0, 0.0
-    if name == "negative" or (name == "subtract" and is_second):
-        factor = -1.0
-    if name == "multiply":
-        factor = np.asarray(other, dtype=float)
-    elif name in ("divide", "true_divide"):
-        with np.errstate(all="ignore"):
-            factor = 1.0 / np.asarray(other, dtype=float)
-    elif name in ("add", "subtract"):
-        more = np.asarray(other, dtype=float) * (
-            -1.0 if name == "subtract" and not is_second else 1
-        )
-    if not np.isfinite(factor).all():
-        return NotImplemented
     spread = _broadcast(first, content.shape)
     made = (spread.factor * factor, spread.offset * factor + more)
     if call.out is None:

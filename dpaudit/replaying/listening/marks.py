@@ -89,6 +89,33 @@ class MarkedCall(NamedTuple):
         return self.method == "__call__" and self.name in names and set(self.kwargs) <= {"out"}
 
 
+def affine_of(call: MarkedCall, marked: Any) -> Any:
+    """The factor and the offset that a call gives a marked array, the others being plain numbers.
+
+    None if it does something else, or a factor is not finite.
+    """
+    if call.is_of("negative", "positive"):
+        return (-1.0 if call.name == "negative" else 1.0), 0.0
+    if len(call.inputs) != 2:
+        return None
+    is_first = call.inputs[0] is marked
+    other = plain_array(call.inputs[1] if is_first else call.inputs[0])
+    if other.dtype.kind not in "fiub":
+        return None
+    other = other.astype(float)
+    if call.is_of("add"):
+        return 1.0, other
+    if call.is_of("subtract"):
+        return (1.0, -other) if is_first else (-1.0, other)
+    factor = None
+    if call.is_of("multiply"):
+        factor = other
+    elif call.is_of("divide", "true_divide") and is_first:
+        with np.errstate(all="ignore"):
+            factor = 1.0 / other
+    return None if factor is None or not np.isfinite(factor).all() else (factor, 0.0)
+
+
 followers: List[Callable[[MarkedCall], Any]] = []
 """What follows calls with marked inputs, or returns `NotImplemented`; the kinds add theirs."""
 _kinds: Set[type] = set()
@@ -142,9 +169,9 @@ def number_of(marked: Any) -> Any:
     return number
 
 
-def is_marked(value: Any) -> bool:
-    """Whether a value is an array that still carries its mark."""
-    return isinstance(value, Marked) and value.is_marked
+def is_marked(value: Any, kind: Any = None) -> bool:
+    """Whether a value is an array, of this kind if one is given, that still carries its mark."""
+    return isinstance(value, kind or Marked) and value.is_marked
 
 
 def combine(values: Any) -> Any:
@@ -266,7 +293,7 @@ class Marked(np.ndarray):
 
     def __array_finalize__(self, source: Any) -> None:
         """Ends the mark if numpy made this view itself, which has none."""
-        if isinstance(source, Marked) and source.is_marked and world.hears:
+        if is_marked(source) and world.hears:
             source.end("a view")
         self.remember()
 
@@ -608,7 +635,7 @@ def write_to(out: Any, content: Any) -> Any:
 def _move(function: Any, args: Any, kwargs: Any) -> Any:
     """Applies a function that only moves elements to one marked array or a list of them."""
     first, rest = args[0], args[1:]
-    if isinstance(first, Marked) and first.is_marked:
+    if is_marked(first):
         if function.__name__ == "append" or any(True for _ in _marked_arrays(rest)):
             return None
         parts = function(first.view(np.ndarray), *rest, **kwargs)

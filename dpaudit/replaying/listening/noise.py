@@ -78,7 +78,7 @@ class NoiseArray(Marked):
 
     @classmethod
     def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        if not all(isinstance(array, NoiseArray) and array.is_marked for array in items):
+        if not all(is_marked(array, NoiseArray) for array in items):
             return None
         if len({tuple((part.law, part.seed) for part in array.parts) for array in items}) != 1:
             return None
@@ -326,7 +326,7 @@ def sum_noise(marked: NoiseArray, axis: Any, *, keepdims: bool) -> Any:
 
 def _follow(call: MarkedCall) -> Any:
     """The result of a call with noise, but no uniform draws, among its inputs."""
-    noises = [value for value in call.inputs if isinstance(value, NoiseArray) and value.is_marked]
+    noises = [value for value in call.inputs if is_marked(value, NoiseArray)]
     if not noises:
         return NotImplemented
     first, axis = noises[0], call.kwargs.get("axis", 0)
@@ -337,20 +337,15 @@ def _follow(call: MarkedCall) -> Any:
     is_linear = is_matrix or (call.method == "function" and call.name in marks.LINEAR)
     if is_linear and len(noises) == 1:
         return _follow_linear(call, first)
-    if call.is_of("negative", "positive"):
-        return _scale(first, -1 if call.name == "negative" else 1, call)
-    if len(call.inputs) != 2:
-        return NotImplemented
     if call.is_of("add", "subtract"):
         return _add(call, noises)
-    if len(noises) == 1 and call.is_of("multiply", "divide", "true_divide"):
-        other = call.inputs[1] if call.inputs[0] is first else call.inputs[0]
-        if call.name == "multiply":
-            return _scale(first, plain_array(marks.end_marks(other)), call)
-        if call.inputs[0] is first:
-            with np.errstate(all="ignore"):
-                return _scale(first, 1.0 / np.asarray(plain_array(marks.end_marks(other))), call)
-    if call.is_of("less", "less_equal", "greater", "greater_equal") and any(
+    affine = marks.affine_of(call, first) if len(noises) == 1 else None
+    if affine is not None:
+        for value in call.inputs:
+            if value is not first:
+                marks.end_marks(value)
+        return _scale(first, affine[0], call)
+    if call.is_of(*marks.MIRRORED) and any(
         isinstance(value, scores.ScoreArray) for value in call.inputs
     ):
         return call.function(

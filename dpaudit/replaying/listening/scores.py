@@ -178,7 +178,7 @@ def _as_scores(value: Any) -> Any:
     if isinstance(value, ScoreArray) and value.ids is not None:
         return value
     content = plain_array(value)
-    if content.dtype.kind not in "fiub" or (isinstance(value, Marked) and value.is_marked):
+    if content.dtype.kind not in "fiub" or is_marked(value):
         return None
     none = np.full(content.shape, -1)
     return _scores(content, none, np.zeros(content.shape), content.astype(float))
@@ -206,43 +206,18 @@ def _note(how: str, score: Tuple[Any, Any], *, ids: Any, outcome: Any, **limits:
 def _follow(call: MarkedCall) -> Any:
     """The result of a call with scores, but no noise or coins, among its inputs."""
     inputs = call.inputs
-    scores = [value for value in inputs if isinstance(value, ScoreArray) and value.is_marked]
+    scores = [value for value in inputs if is_marked(value, ScoreArray)]
     if not scores:
         return NotImplemented
     if call.method == "function" and call.name == "where" and len(inputs) == 3:
         return _select_where(*inputs)
-    if call.is_of("negative", "positive"):
-        return _multiply(scores[0], -1.0 if call.name == "negative" else 1.0, call)
     if call.is_of(*marks.MIRRORED) and call.out is None:
         return _compare(*inputs, call.name, call.where)
-    if (
-        len(inputs) != 2
-        or len(scores) != 1
-        or marks.plain_array(_other(inputs)).dtype.kind not in "fiub"
-    ):
+    affine = marks.affine_of(call, scores[0]) if len(scores) == 1 else None
+    if affine is None:
         return NotImplemented
-    other = _other(inputs)
     with np.errstate(all="ignore"):
-        if call.is_of("add", "subtract"):
-            sign = -1.0 if call.name == "subtract" else 1.0
-            own, others = (1.0, sign) if inputs[0] is scores[0] else (sign, 1.0)
-            return _follow_affine(
-                scores[0], own, others * np.asarray(plain_array(other), dtype=float), call
-            )
-        if call.is_of("multiply"):
-            return _multiply(scores[0], np.asarray(plain_array(other), dtype=float), call)
-        if call.is_of("divide", "true_divide") and inputs[0] is scores[0]:
-            return _multiply(scores[0], 1.0 / np.asarray(plain_array(other), dtype=float), call)
-    return NotImplemented
-
-
-def _other(inputs: Any) -> Any:
-    """The input of two that is not marked."""
-    return inputs[1] if is_marked(inputs[0]) else inputs[0]
-
-
-def _multiply(score: Any, factor: Any, call: MarkedCall) -> Any:
-    return _follow_affine(score, factor, 0.0, call) if np.isfinite(factor).all() else NotImplemented
+        return _follow_affine(scores[0], *affine, call)
 
 
 def _follow_affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:

@@ -45,7 +45,7 @@ def _follow_quantile(quantile: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(quantile)
     def heard(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-        is_draw = isinstance(q, (coins.CoinArray, coins.CurveArray, coins.DrawNumber))
+        is_draw = isinstance(q, (coins.DrawArray, coins.DrawNumber))
         if not marks.world.hears or not is_draw:
             return quantile(self, q, *args, **kwargs)
         own, loc, scale = self._parse_args(*args, **kwargs)

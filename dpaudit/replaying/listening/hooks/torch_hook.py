@@ -147,7 +147,7 @@ def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
             return convert(data, *args, **kwargs)
         known = marks.array_of(marks.combine(data))
         known = known.as_noise() if isinstance(known, marks.Marked) else known
-        if not isinstance(known, noise.NoiseArray) or not known.is_marked:
+        if not marks.is_marked(known, noise.NoiseArray):
             return convert(marks.end_marks(known, "torch"), *args, **kwargs)
         return _mark(convert(known.view(np.ndarray), *args, **kwargs), known.parts)
 
