@@ -93,11 +93,12 @@ def ledger(
     lines = []
     for site in {**steps, **choices, **own}:
         times = len(steps[site]) or choices[site]
-        line = replace(_line(site, steps[site], own[site], chances), times=times)
-        if not own[site] and any(step.first in charges.selected for step in steps[site]):
-            line = replace(line, counts_as=SELECTED)
-        weight = 0.0 if is_internal(site) else sum(_weight(charge, chances) for charge in own[site])
-        lines.append((replace(line, internal=is_internal(site)), weight))
+        line = _line(site, steps[site], own[site], chances)
+        is_chosen = not own[site] and any(step.first in charges.selected for step in steps[site])
+        counts_as = SELECTED if is_chosen else line.counts_as
+        line = replace(line, times=times, counts_as=counts_as, internal=is_internal(site))
+        weight = 0.0 if line.internal else sum(_weight(charge, chances) for charge in own[site])
+        lines.append((line, weight))
     total = sum(weight for _, weight in lines)
     return tuple(
         replace(line, share=weight / total if total else 0.0)

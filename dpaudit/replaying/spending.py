@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dpaudit.model.claim import (
     Claim,
@@ -98,7 +98,7 @@ def spend(
     several_laws = _steps_with_several(_law_of, (*transcripts, *others))
     several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
     for transcript in transcripts:
-        transcript = _forget_laws(_forget_coins(transcript, unamplified), without=several_laws)
+        transcript = _as_charged(transcript, unamplified, several_laws)
         chances: dict[int | None, float] = {None: 1.0}
         for at, toss in enumerate(transcript.tosses):
             chances[at] = toss.chance if hidden else 1.0
@@ -157,26 +157,19 @@ def _scales_of(step: NoisyStep) -> object:
     return step.scales.inside.tobytes()
 
 
-def _forget_laws(transcript: Transcript, *, without: Collection[Question]) -> Transcript:
-    """The same, in which some steps have no known law."""
-    noisy = [replace(step, laws=None) if step.key in without else step for step in transcript.noisy]
-    return replace(transcript, noisy=noisy)
+def _as_charged(
+    transcript: Transcript, unamplified: Collection[Site], several_laws: Collection[Question]
+) -> Transcript:
+    """The same without the record's own coins at some lines, and without some steps' laws."""
 
+    def without_coin(step: Any) -> Any:
+        return replace(step, toss=None) if step.site in unamplified else step
 
-def _forget_coins(transcript: Transcript, sites: Collection[Site]) -> Transcript:
-    """The same without the record's own coins at some lines."""
-    if not sites:
-        return transcript
-    return replace(
-        transcript,
-        noisy=[
-            replace(step, toss=None) if step.site in sites else step for step in transcript.noisy
-        ],
-        choices=[
-            replace(choice, toss=None) if choice.site in sites else choice
-            for choice in transcript.choices
-        ],
-    )
+    noisy = [
+        replace(step, laws=None) if step.key in several_laws else step
+        for step in map(without_coin, transcript.noisy)
+    ]
+    return replace(transcript, noisy=noisy, choices=list(map(without_coin, transcript.choices)))
 
 
 class _Total(NamedTuple):

@@ -110,7 +110,7 @@ def test_weights_are_those_of_noisy_max(weights: Any, law: Any) -> None:
     assert found == pytest.approx(shares, abs=0.006)
 
 
-@pytest.mark.parametrize("law", steps.LAWS)
+@pytest.mark.parametrize("law", steps.DRAWS)
 def test_every_law_can_be_drawn(heard: Asked, law: str) -> None:
     shape = {"geometric": 0.3, "bounded_laplace": -1.5}.get(law, 1.0)
     drawn = added(np.zeros(5), law, scale=2.0, shape=shape, other=0.5)

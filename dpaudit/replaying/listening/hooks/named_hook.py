@@ -61,7 +61,7 @@ def _sampler(plain: Callable[..., Any], entry: Dict[str, Any]) -> Callable[..., 
             )
         with marks.world.hushed():
             drawn = plain(*bound.args, **bound.kwargs)
-        if entry["law"] not in steps.LAWS:
+        if entry["law"] not in steps.DRAWS:
             steps.report_unfollowed(f"a sampler of a law that replay does not know: {entry['law']}")
             return drawn
         size = np.shape(drawn) if np.ndim(drawn) else None

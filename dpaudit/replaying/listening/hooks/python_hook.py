@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 import math
 import random as plain_random
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
 from .. import choices, coins, marks, noise
 from ..channel import site
+from . import steps
 from .numpy_hook import Seeded, intercepted, shared_order, single_coin
 
 _Plain = plain_random.Random
@@ -70,56 +72,6 @@ class HeardRandom(Seeded, _Plain):
         drawn = int(stream.integers(n)) if n < 2**63 else int(stream.random() * n)
         return coins.whole_coin(drawn, n, where)
 
-    def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
-        """Gaussian noise."""
-        return self._gaussian("gauss", mu, sigma)
-
-    def normalvariate(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
-        """Gaussian noise."""
-        return self._gaussian("normalvariate", mu, sigma)
-
-    def _gaussian(self, name: str, mu: Any, sigma: Any) -> Any:
-        if not self.dpaudit_hears:
-            return getattr(self.dpaudit_plain, name)(self, mu, sigma)
-        return self._draw_around(name, "gaussian", mu, sigma, lambda rng: rng.normal(), mu, sigma)
-
-    def expovariate(self, lambd: Any = 1.0) -> Any:
-        """Exponential noise."""
-        if not self.dpaudit_hears:
-            return self.dpaudit_plain.expovariate(self, lambd)
-        lambd = marks.end_marks(lambd)
-        return self._draw_around(
-            "expovariate", "exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential(), lambd
-        )
-
-    def gammavariate(self, alpha: Any, beta: Any) -> Any:
-        """Gamma noise."""
-        if not self.dpaudit_hears:
-            return self.dpaudit_plain.gammavariate(self, alpha, beta)
-        alpha = marks.end_marks(alpha)
-        return self._draw_around(
-            "gammavariate",
-            *("gamma", 0.0, beta, lambda rng: rng.gamma(alpha), alpha, beta),
-            shape=alpha,
-        )
-
-    def _draw_around(
-        self, name: str, law: str, loc: Any, scale: Any, draw: Any, *given: Any, shape: Any = 1.0
-    ) -> Any:
-        """Draws noise of a law around a value; `given` are the arguments of the method."""
-        where, world = site(), marks.world
-        world.count_draw(where)
-        loc, scale = (marks.end_marks(parameter, name) for parameter in (loc, scale))
-        located = world.is_located(where, loc, scale)
-        if world.natural:
-            drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
-        else:
-            drawn = float(draw(world.stream(where, None)) * scale) + (loc if located else 0.0)
-        if located:
-            return drawn
-        made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
-        return noise.add_to(loc, made, where)
-
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
     ) -> Any:
@@ -142,6 +94,46 @@ class HeardRandom(Seeded, _Plain):
         where = site()
         order = shared_order(where, len(x), marks.world.stream(where, len(x)))
         x[:] = [x[at] for at in order]
+
+
+def _noise_method(
+    name: str, law: str, parameters: Callable[..., Tuple[Any, Any, Any]]
+) -> Callable[..., Any]:
+    """A method that draws noise of a law, whose value before noise, scale and shape are given."""
+    plain = getattr(_Plain, name)
+    signature = inspect.signature(plain)
+
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = bound.args[1:]
+        if not self.dpaudit_hears:
+            return getattr(self.dpaudit_plain, name)(self, *given)
+        where, world = site(), marks.world
+        world.count_draw(where)
+        loc, scale, shape = parameters(*(marks.end_marks(value, name) for value in given))
+        located = world.is_located(where, loc, scale)
+        if world.natural:
+            drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
+        else:
+            unit = steps.DRAWS[law](world.stream(where, None), 1.0, shape, 1.0, None)
+            drawn = float(unit * scale) + (loc if located else 0.0)
+        if located:
+            return drawn
+        made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
+        return noise.add_to(loc, made, where)
+
+    return method
+
+
+for _name, _law, _parameters in (
+    ("gauss", "gaussian", lambda mu, sigma: (mu, sigma, 1.0)),
+    ("normalvariate", "gaussian", lambda mu, sigma: (mu, sigma, 1.0)),
+    ("expovariate", "exponential", lambda lambd: (0.0, 1.0 / lambd, 1.0)),
+    ("gammavariate", "gamma", lambda alpha, beta: (0.0, beta, alpha)),
+):
+    setattr(HeardRandom, _name, _noise_method(_name, _law, _parameters))
 
 
 class HeardSystem(HeardRandom, plain_random.SystemRandom):

@@ -52,7 +52,7 @@ def _bounded_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[i
     return np.where(positive, far, -far)
 
 
-_DRAWS: Dict[str, _Drawing] = {
+DRAWS: Dict[str, _Drawing] = {
     "laplace": lambda rng, scale, shape, other, size: rng.laplace(size=size) * scale,
     "gaussian": lambda rng, scale, shape, other, size: rng.normal(size=size) * scale,
     "gumbel": lambda rng, scale, shape, other, size: rng.gumbel(size=size) * scale,
@@ -66,8 +66,7 @@ _DRAWS: Dict[str, _Drawing] = {
     "uniform": lambda rng, scale, shape, other, size: rng.uniform(-1.0, 1.0, size) * scale,
     "bounded_laplace": _bounded_laplace,
 }
-LAWS = tuple(_DRAWS)
-"""Laws from which noise can be drawn here."""
+"""How to draw noise of each law that can be drawn here."""
 
 
 def add_noise(
@@ -88,7 +87,7 @@ def add_noise(
 
     Args:
         value: The value before noise: a number, a list or an array.
-        law: The law of the noise, one of `LAWS`.
+        law: The law of the noise, one of `DRAWS`.
         library: What the library makes of a plain value, for natural fits.
         scale: Its scale.
         shape: Its second parameter.
@@ -114,7 +113,7 @@ def add_noise(
         given = () if size is None else tuple(np.atleast_1d(size).tolist())
         full = np.broadcast_shapes(np.shape(value), scale.shape, shape.shape, other.shape, given)
         rng = world.stream(where, full if full else None)
-        drawn = np.asarray(_DRAWS[law](rng, scale, shape, other, full))
+        drawn = np.asarray(DRAWS[law](rng, scale, shape, other, full))
     made = noise.noise(
         drawn if full else drawn[()], law, where, scale=scale, shape=shape, other=other, seed=seed
     )

@@ -13,12 +13,15 @@ from . import steps
 from .numpy_hook import coins_of_records, draw_for_records, shared_order
 
 torch: Any
+CoinTensor: Any = None
+"""The class of tensors of coins: its base class exists only if torch does."""
 
 
 def install(library: Any) -> None:
     """Replaces the functions that draw coins, in the module and on tensors."""
-    global torch
+    global torch, CoinTensor
     torch = library
+    CoinTensor = tensor_class(_operate, dpaudit_coins=None)
     for name, tossed in (
         ("rand", _rand),
         ("rand_like", _rand_like),
@@ -47,6 +50,32 @@ def _intercept(plain: Callable[..., Any], tossed: Callable[..., Any]) -> Callabl
         return tossed(plain, *args, **kwargs)
 
     return steps.intercept(plain, function)
+
+
+def tensor_class(operate: Callable[..., Any], **attributes: Any) -> Any:
+    """A class of tensors of which a function gives the results of torch's functions."""
+
+    def dispatch(cls: Any, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return operate(function, args, kwargs or {})
+
+    fields = {"__torch_function__": classmethod(dispatch), **attributes}
+    return type("MarkedTensor", (torch.Tensor,), fields)
+
+
+def tensors(values: Any) -> Any:
+    """The tensors among values, and in lists of these."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors(value)
+
+
+def without_marks(value: Any, kind: Any) -> Any:
+    """The value, or values in a list, in which tensors of a kind are plain ones."""
+    if isinstance(value, (list, tuple)) and any(True for _ in tensors(value)):
+        return type(value)(without_marks(part, kind) for part in value)
+    return value.as_subclass(torch.Tensor) if isinstance(value, kind) else value
 
 
 def shape_of(size: Any) -> tuple[int, ...]:
@@ -177,45 +206,17 @@ def _record_coins(where: Site, shape: Any) -> Any:
 
 
 def _mark(tensor: Any, made: Any) -> Any:
-    view = tensor.as_subclass(_tensor_class())
+    view = tensor.as_subclass(CoinTensor)
     view.dpaudit_coins = made
     return view
 
 
-_tensor_classes: dict[Any, Any] = {}
-
-
-def _tensor_class() -> Any:
-    """The class of these tensors: its base class exists only if torch does."""
-    if torch not in _tensor_classes:
-
-        class CoinTensor(torch.Tensor):  # type: ignore[misc]
-            """Coins of the records."""
-
-            dpaudit_coins: Any = None
-
-            @classmethod
-            def __torch_function__(
-                cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
-                return _operate(function, args, kwargs or {})
-
-        _tensor_classes[torch] = CoinTensor
-    return _tensor_classes[torch]
-
-
 def _operate(function: Any, args: Any, kwargs: Any) -> Any:
     """Comparisons and functions that move elements are followed; anything else is a use."""
-
-    def bare(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(bare(part) for part in value)
-        return value.as_subclass(torch.Tensor) if isinstance(value, _tensor_class()) else value
-
     name, first = function.__name__, args[0]
     made = getattr(first, "dpaudit_coins", None)
-    plain = [bare(value) for value in args]
-    options = {key: bare(value) for key, value in kwargs.items()}
+    plain = [without_marks(value, CoinTensor) for value in args]
+    options = {key: without_marks(value, CoinTensor) for key, value in kwargs.items()}
     if made is not None and name in _COMPARED and len(args) == 2 and marks.world.hears:
         bound = args[1].detach().cpu().numpy() if isinstance(args[1], torch.Tensor) else args[1]
         outcome = made < bound if _COMPARED[name] == "<" else made > bound

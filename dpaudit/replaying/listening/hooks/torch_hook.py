@@ -19,7 +19,7 @@ from .. import marks, noise
 from ..channel import Site, site
 from . import steps, torch_coins
 from .numpy_hook import Seeded, draw_for_records
-from .torch_coins import as_tensor, numbers, shape_of
+from .torch_coins import as_tensor, numbers, shape_of, tensors, without_marks
 
 _SUMS = {
     **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), 1.0),
@@ -52,17 +52,12 @@ _HARMLESS = {
     *("element_size", "storage_offset", "is_complex", "nelement", "ndimension", "is_contiguous"),
     *("get_device", "data_ptr", "__repr__", "__hash__"),
 }
-_STREAMS = {
-    "gaussian": "standard_normal",
-    "laplace": "laplace",
-    "gumbel": "gumbel",
-    "exponential": "standard_exponential",
-}
 
 torch: Any
 _everywhere = Seeded()
 """Knows the seed of torch's own generator."""
 NoiseTensor: Any = None
+"""The class of tensors of noise to which no data has been added."""
 
 
 def install(library: Any) -> None:
@@ -70,13 +65,13 @@ def install(library: Any) -> None:
     if library.__name__ == "opacus.optimizers":
         _install_in_opacus(library)
         return
-    global torch
+    global torch, NoiseTensor
     torch = library
-    _define_noise_tensor()
+    torch_coins.install(library)
+    NoiseTensor = torch_coins.tensor_class(_operate, dpaudit_parts=())
     _install_seeds(library)
     for name, noisy in (("randn", _randn), ("randn_like", _randn), ("normal", _normal)):
         setattr(library, name, _intercept(getattr(library, name), noisy))
-    torch_coins.install(library)
     for name in ("from_numpy", "as_tensor", "tensor", "asarray"):
         setattr(library, name, _keep_marks(getattr(library, name)))
     library.Tensor.normal_ = _intercept(library.Tensor.normal_, _normal_)
@@ -187,8 +182,8 @@ def _draw(
     else:
         # made on the CPU, so that both worlds get the same ones whatever their devices
         place = world.shared_row(where, shape)
-        draw = getattr(world.stream(where, shape), _STREAMS[law])
-        content = draw_for_records(lambda size: draw(size=size), shape, place) * scale
+        draw = functools.partial(steps.DRAWS[law], world.stream(where, shape), 1.0, 1.0, 1.0)
+        content = draw_for_records(draw, shape, place) * scale
         content = content if is_noise else content + loc
     if not is_noise:
         return content
@@ -302,36 +297,7 @@ def _sampler_of(law: str) -> Callable[..., Any]:
 
 
 def _without_marks(value: Any) -> Any:
-    """The value, or values in a list, without marks; an unmarked tensor is returned as it is."""
-    if isinstance(value, (list, tuple)) and any(True for _ in _tensors(value)):
-        return type(value)(map(_without_marks, value))
-    return value.as_subclass(torch.Tensor) if isinstance(value, NoiseTensor) else value
-
-
-def _tensors(values: Any) -> Any:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
-
-
-def _define_noise_tensor() -> None:
-    """The class of marked tensors: its base class exists only if torch does."""
-    global NoiseTensor
-
-    class _NoiseTensor(torch.Tensor):  # type: ignore[misc]
-        """Noise to which no data has been added."""
-
-        dpaudit_parts: Any = ()
-
-        @classmethod
-        def __torch_function__(
-            cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            return _operate(function, args, kwargs or {})
-
-    NoiseTensor = _NoiseTensor
+    return without_marks(value, NoiseTensor)
 
 
 def _is_marked(tensor: Any) -> bool:
@@ -351,7 +317,7 @@ def _operate(function: Any, args: Any, kwargs: Any) -> Any:
     owner = getattr(getattr(function, "__self__", None), "__name__", "")
     if name == "__get__" and owner in ("T", "mT", "data"):
         name = "detach" if owner == "data" else "t"
-    marked = [tensor for tensor in _tensors((*args, *kwargs.values())) if _is_marked(tensor)]
+    marked = [tensor for tensor in tensors((*args, *kwargs.values())) if _is_marked(tensor)]
     if name == "requires_grad_" or (name == "__set__" and owner != "grad"):
         if world.hears:  # from here on a parameter of a network
             _lose(marked, name)
@@ -383,7 +349,7 @@ def _follow(name: str, function: Any, args: Any, bare: Any, options: Any, marked
     """The result of an operation on noise: noise again, or a sum with data."""
     if name in _MOVING | _KEEPING:
         return _move(name, function, args, bare, options)
-    if any(tensor.requires_grad for tensor in _tensors((*args, *options.values()))):
+    if any(tensor.requires_grad for tensor in tensors((*args, *options.values()))):
         return NotImplemented
     if name in ("neg", "__neg__"):
         return _mark_result(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
@@ -434,7 +400,7 @@ def _in_place(name: str) -> bool:
 
 def _move(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
     """Marked elements moved to other places, or joined."""
-    every = list(_tensors(args[:1]))
+    every = list(tensors(args[:1]))
     kinds = {
         tuple((part.law, part.seed) for part in tensor.dpaudit_parts)
         for tensor in every
@@ -443,7 +409,7 @@ def _move(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
     if (
         not all(map(_is_marked, every))
         or len(kinds) != 1
-        or any(map(_is_marked, _tensors(args[1:])))
+        or any(map(_is_marked, tensors(args[1:])))
     ):
         return NotImplemented
     result = function(*bare, **options)
