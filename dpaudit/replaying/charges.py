@@ -379,6 +379,8 @@ def _charge_together(
     factors = np.zeros((len(numbers), len(draws)))
     for use in uses:
         factors[rows[use.number], draws[use.draw]] += use.factor
+    # answers = factors @ draws: moves of the draws that explain the shift cost what the answers do,
+    # or more (post-processing); a shift outside the range of the factors has no limit
     error = _EQUAL * float(np.max(np.abs(shift))) + _NOTHING * float(np.nanmax(np.abs(inside)))
     left, sizes, right = np.linalg.svd(factors, full_matrices=False)
     known = sizes > _DEPENDENT * max(sizes[0], 1e-300)
@@ -453,6 +455,7 @@ class _Bound(NamedTuple):
     def mirrored(self) -> _Bound:
         """The same comparison, seen from the other answer."""
         assert self.other is not None
+        # x > a y + b is y < (x - b) / a for a > 0, and y > (x - b) / a for a < 0
         is_above = self.is_above == (self.slope < 0)
         slope, offset = 1.0 / self.slope, -self.offset / self.slope
         return _Bound(self.other, self.number, slope, offset, is_above)

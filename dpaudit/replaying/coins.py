@@ -44,21 +44,21 @@ MORE_PILOTS: Final = 40
 _FAST: Final = 0.05
 """Seconds of a fit of a fast generator."""
 _FIRST: Final = 500_000
-"""Numbers of these natural fits begin here."""
+"""These natural fits have numbers from here on."""
 _COUNTS: Final = (1, 3, 10)
 """How many features a score may add up."""
 _MOST_COLUMNS: Final = 200
 _MOST_PAIRED: Final = 24
 """Features whose differences are features, too."""
 _CERTAINTY: Final = 25.0
-"""How many times the evidence that the error probability asks for decides: a false accusation is
-the worst error, and a true one costs a dozen fits more."""
+"""The evidence that decides is this many times what the error probability requires: a false
+accusation is the worst error, and waiting costs a true one only a dozen fits."""
 LEAST: Final = 60
-"""Fits that time does not end, while the guesses are better than chance."""
+"""Fits that are made even if time is up, as long as the guesses are better than chance."""
 _OVERTIME: Final = 4
-"""How much longer a game goes on that is half won."""
+"""How many times as long a game may take once it is half won."""
 _HOPE: Final = 100
-"""Fits after which a game that goes badly is given up."""
+"""After this many fits a game that goes badly is given up."""
 _MOST_ODDS: Final = 6.0
 _TINY: Final = 1e-300
 

@@ -33,7 +33,7 @@ _MOST_POINTS: Final = 2e6
 _MOST_SAMPLED: Final = 1e5
 """The same of one step on a sub-sample, which takes dp-accounting longer."""
 _MOST_OUTCOMES: Final = 2000
-"""Of a table with more outcomes rho is that of its largest loss."""
+"""With more outcomes, the rho of a table is that of its largest loss."""
 _MOST_COMPOSED: Final = 500.0
 """Above this, e^epsilon is too large a number for dp-accounting."""
 _MOST_KINDS: Final = 60
@@ -399,7 +399,7 @@ def _has_lone_outcome(cost: StepCost) -> bool:
 
 
 def _summed_epsilon(parts: Mapping[CostPart, int], delta: float) -> float:
-    """Epsilon by Rényi curves, of steps without largest loss, plus all largest losses."""
+    """Epsilon by Rényi curves of steps without a largest loss, plus the other largest losses."""
     rho = pure = 0.0
     for part, times in parts.items():
         if math.isfinite(part.cost.epsilon):
@@ -446,6 +446,7 @@ def _compose(parts: frozenset[tuple[CostPart, int]]) -> PrivacyLossDistribution:
             kinds[CostPart(part.cost.larger(), part.chance)] += times
     whole = sum(_size(part.cost) * n for part, n in kinds.items() if part.chance == 1.0)
     sampled = max((_size(part.cost) for part in kinds if part.chance < 1.0), default=0.0)
+    # a coarser grid where losses are large, so that none has more points than it can handle
     width = max(_STEP, whole / _MOST_POINTS, sampled / _MOST_SAMPLED)
     losses = [
         part.cost.privacy_loss(part.chance, width).self_compose(n) for part, n in kinds.items()

@@ -119,7 +119,7 @@ _PARSED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "access": ReplayAccess.of,
     "samplers": tuple,
 }
-"""What makes an option of what a user gives for it."""
+"""How to read the options that a user gives as text, or as lists."""
 
 
 @dataclass
@@ -176,7 +176,7 @@ class ReplayFindings:
     features: tuple[MovedFeature, ...] | None = None
 
     def add_differences(self, fits: Fits, transcript: Transcript) -> None:
-        """Adds where the worlds part, and what the release of each has that the other's lacks."""
+        """Adds where the worlds part, and where their releases differ."""
         first, second = (fits.release_of(transcript, world) for world in World)
         parting = transcript.parting
         if first is not None and second is not None:
@@ -232,7 +232,7 @@ class ReplayFindings:
         return any(pilot.choices or pilot.moving for pilot in self.pilots)
 
     def take_seeds(self, seeds: Mapping[Site, Mapping[str, set[int]]]) -> None:
-        """Finds the lines of noise that moves whose seeds are the same in different fits.
+        """Finds the lines whose noise protects the record with the same seed in different fits.
 
         Args:
             seeds: The numbers of the fits in which each seed was seen, by line.
@@ -247,7 +247,7 @@ class ReplayFindings:
 
     @property
     def fresh_noise(self) -> tuple[Site, ...]:
-        """Lines at which `sample` draws noise for the record, anew at every call."""
+        """Lines at which every call of `sample` draws new noise for the record."""
         late = {
             step.site
             for pilot in self.pilots

@@ -21,12 +21,12 @@ from dpaudit.replaying.transcript import FitRelease, Site, Transcript
 from dpaudit.seeds import Stream
 
 _NATURAL: Final = 1_000_000
-"""Numbers of natural fits begin here; those of other fits are smaller."""
+"""Natural fits have numbers from here on; those of other fits are smaller."""
 
 
 @dataclass
 class Fits:
-    """Every fit of a replay, counted.
+    """The fits of a replay, and how many there were.
 
     Attributes:
         processes: Where they run.
@@ -71,7 +71,7 @@ class Fits:
         return int(self.spec.game.view.n_rows)
 
     def pair(self, number: int, *, alike: World | None = None, **order: Any) -> FinishedFit:
-        """A fit in each world under equal answers; on request both on the table of one world."""
+        """A fit in each world under equal answers; with `alike`, both on that world's table."""
         tables = {world: self.tables[alike or world] for world in WORLDS}
         fit = self._run(tables, number, **order)
         self.seconds.append(fit.transcript.seconds)

@@ -49,21 +49,21 @@ MOST_ASKED: Final = 200
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
 _PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples")
-"""Fields of an order that the worlds get as they are."""
+"""Fields of an order that are sent to the worlds unchanged."""
 _ASKABLE: Final = frozenset(("choose", "coin", "operand", "located", "spend", "zero"))
 """Kinds of notes that become questions if their line is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """How one replay goes.
+    """How a fit in each world, or in one, is made.
 
     Attributes:
         number: Names its streams: seeds, coins and answers.
         tables: What each world trains on; one world alone if there is one table.
         rows: Synthetic rows.
         is_natural: Whether the code draws by itself, and nothing is asked.
-        is_heard: Whether its draws are heard then.
+        is_heard: Whether the draws of such a fit are heard.
         base: The world whose law answers are drawn from.
         apart: Every answer that moves lies this many scales from its value before noise; None for
             noise as drawn.
@@ -100,7 +100,7 @@ class Order:
 
     @property
     def mode(self) -> str:
-        """What the worlds are told of it."""
+        """The mode of the fit, as the worlds name it."""
         if not self.is_natural:
             return "lockstep"
         return "natural" if self.is_heard else "unheard"
@@ -112,7 +112,7 @@ class Order:
 
 
 class FinishedFit(NamedTuple):
-    """A replay and its synthetic tables, None where they were not wanted or there is none."""
+    """A transcript and the synthetic tables of both worlds; None for one that is unwanted."""
 
     transcript: Transcript
     tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
@@ -372,7 +372,7 @@ class _Match:
             ]
 
     def end(self, world: World) -> dict[str, Any]:
-        """Ends a world's fit and takes what it has to say last."""
+        """Ends a world's fit and takes its last message."""
         if world not in self._ended:
             control = self._processes[world].control
             control.send({"kind": "end"})
@@ -381,7 +381,7 @@ class _Match:
         return self._ended[world]
 
     def finish(self) -> None:
-        """Adds what the worlds said last to the transcript."""
+        """Adds the last messages of the worlds to the transcript."""
         transcript = self.transcript
         for message in self._ended.values():
             self.lines.bent.update((file, line) for file, line in message["bent"])
@@ -482,13 +482,14 @@ class _Match:
         long, short = self.lengths
         for site, many in counts[0].items():
             few = counts[1][site]
+            # the line drew k times for each record: k * long in one world, k * short in the other
             each = 0 < few < many and many * short == few * long
             if each and site[:2] not in self.lines.loops:
                 self.lines.loops.add(site[:2])
                 raise _Restart
 
     def _compare_coins(self) -> None:
-        """Compares the coins apart from other notes: each line has its own, so order is free."""
+        """Compares coins apart from other notes: each line has a stream, so order is free."""
         drawn: list[list[tuple[Site, str]]] = []
         for world in WORLDS:
             sites, notes = self._processes[world].sites, self._notes[world]
@@ -552,7 +553,7 @@ class _Match:
     def _answer_of(
         self, site: Site, before: Pair, noise: FloatArray, sides: tuple[dict[str, Any], ...]
     ) -> FloatArray:
-        """The answer: the value before noise in the base world, and noise as drawn or ordered."""
+        """The value before noise in the base world plus noise, as drawn or as ordered."""
         key = ("answer", site, self._turns["answer", site] + 1)
         if key in self.order.nudged:
             noise = noise + NUDGE * (1.0 + np.abs(noise)) * (1.0 + np.arange(noise.size) % 7)
@@ -667,7 +668,8 @@ class _Match:
     def _compare_again(
         self, site: Site, question: Mapping[str, Any], below: Sequence[FloatArray], under: bool
     ) -> None:
-        """Keeps a comparison of a single uniform draw; all of one draw are one choice."""
+        """Keeps a comparison of a single uniform draw; all comparisons of a draw are one choice."""
+        # the memory of a draw may be that of an earlier one, but only a new one is still in [0, 1)
         is_new = np.all(question["low"] == 0) and np.all(question["high"] == 1)
         name = int(question["name"])
         if is_new or name not in self._coins:

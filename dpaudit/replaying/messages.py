@@ -19,15 +19,15 @@ from dpaudit.replaying.transcript import (
 )
 
 ROUNDING: Final = 1e-9
-"""Values of both worlds that differ by less, relative to the larger one, count as equal."""
+"""Relative difference up to which values of both worlds count as equal."""
 Comparison = tuple[float, float, bool]
-"""The chance of a uniform draw to lie below its limit, in each world, and whether it does."""
+"""The chances in both worlds that a uniform draw lies below its limit, and whether it does."""
 
 
 def table_of(comparisons: Sequence[Comparison]) -> Pair:
-    """The probabilities of where a uniform draw lies that is compared several times.
+    """The probabilities of where a uniform draw lies if it is compared several times.
 
-    It leaves the intervals that it was found not to lie in, and lies in the last one.
+    Each comparison but the last rules an interval out; the draw lies in what the last one leaves.
     """
     sides: list[FloatArray] = []
     for world in (0, 1):

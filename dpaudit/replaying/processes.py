@@ -83,11 +83,11 @@ class WorldProcess:
 
 
 class Processes:
-    """Both worlds' processes, and what fits in them run on.
+    """The processes of both worlds, and the threads that wait for their fits.
 
     Attributes:
         worlds: The process of each world.
-        children: Where processes drew that the generator started.
+        children: Lines at which processes that the generator started have drawn.
         pool: A thread for each world.
     """
 

@@ -41,7 +41,7 @@ _TOLERANCE: Final = 1e-9
 """Curves coincide up to this share of their own movement."""
 _MOST_ANSWERS: Final = 500
 _MOST_JOINED: Final = 6
-"""Answers that make one event, at most."""
+"""Largest number of answers that make one event."""
 _SIZES: Final = (39, 60, 100, 150, 300, 600)
 """Natural fits of each world."""
 _WIDEST: Final = 8.0
@@ -49,7 +49,7 @@ _WIDEST: Final = 8.0
 _NARROW: Final = 0.01
 """Width of the interval for the threshold, in scales."""
 _FIRST: Final = 20_000
-"""Numbers of the fits that search begin here."""
+"""Fits of the search have numbers from here on."""
 
 
 class Answer(NamedTuple):
@@ -57,8 +57,8 @@ class Answer(NamedTuple):
 
     Attributes:
         key: Its question.
-        element: Its place in the answer to that question,
-        size: which has this many.
+        element: Its place in the answer to that question.
+        size: How many elements that has.
         site: Where its noise is drawn.
         before: The value before noise in each world.
         laws: The noise in each world.
@@ -104,9 +104,9 @@ class ReadThreshold(NamedTuple):
 
     Attributes:
         reading: What is read.
-        low: Answers at or below this give numbers on one side,
-        high: and answers at or above this on the other one.
-        value: The value of the number between both.
+        low: Answers at or below this give numbers on one side.
+        high: Answers at or above this give numbers on the other side.
+        value: The value of the number that separates both sides.
         is_above: Whether the event is that the answer is above.
     """
 
@@ -298,6 +298,7 @@ def _find_coinciding(
     places = np.flatnonzero(varies)
     readings: list[AnswerReading] = []
     for index, answer in enumerate(answers):
+        # the curve of every number over the places of this answer, once for each variant
         order = np.argsort(placed[:, index, :], axis=1)
         curves = np.take_along_axis(values[:, :, places], order[:, :, None], axis=1)
         movement = np.ptp(curves[0], axis=0)
@@ -443,7 +444,7 @@ def _narrow(fits: Fits, part: ReadThreshold, first_fit: int) -> ReadThreshold | 
         else:
             high, last = middle, number
     value = 0.5 * (first + last)
-    if value in (first, last):
+    if value in (first, last):  # neighbouring floats
         value = last if part.reading.rises else first
     return part._replace(low=low, high=high, value=value)
 

@@ -14,7 +14,7 @@ from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.transcript import FitRelease
 
 ROWS: Final = "rows"
-"""The place of the synthetic rows; those of further samples end in it, too."""
+"""The place of the synthetic rows; the places of further samples end in this word, too."""
 _ROWS: Final = re.compile(rf"(\d+ )?{ROWS}( of .*)?", re.DOTALL)
 _MOST_DIGESTS: Final = 3
 """Contents of a place without numbers that a score may recognise."""
@@ -35,7 +35,7 @@ class Number(NamedTuple):
     """A released number.
 
     Attributes:
-        place: The array that it stands in, or None's own name.
+        place: The array that it stands in.
         at: Its index there; None for a number that stands alone.
     """
 
@@ -49,7 +49,7 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleasedNumbers:
-    """The numbers that all of some releases have at the same places.
+    """The numbers that several releases have at the same places.
 
     Attributes:
         places: Their arrays and sizes, in order.

@@ -42,21 +42,21 @@ from dpaudit.replaying.transcript import ChoiceStep, NoisyStep, Site, Transcript
 from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
 PILOTS: Final = 4
-"""Replays with noise as drawn,"""
+"""Replays with noise as drawn."""
 MOST_PILOTS: Final = 40
-"""and as many as this of a fast generator: what is rare shows in many, few seeds in all of them."""
+"""The same of a fast generator: a rare event shows in many replays, a seed that repeats in all."""
 _MOMENT: Final = 1.0
-"""Seconds for those beyond the first ones."""
+"""Seconds for the replays beyond the first `PILOTS`."""
 FITS: Final = 400
 """Fits for reading and for the coin game."""
 _SLOW: Final = 2.0
-"""Seconds of a pair of fits beyond which fewer are made."""
+"""If a fit takes more seconds than this, fewer are made."""
 _COIN_EDGES: Final = (1e-9, 1.0 - 1e-9)
 _SHARED: Final = 400_000
-"""Numbers of the natural fits in which noise is compared begin here."""
+"""The natural fits whose noise is compared have numbers from here on."""
 _CONTROLS: Final = (0, 90, 91)
 _AGAIN: Final = (700, 701)
-"""Fits that are made in new processes as well."""
+"""Numbers of the fits that are made in new processes as well."""
 _MOST_UNITS: Final = 500
 _ANSWER_EDGES: Final = (6.0, -6.0, 30.0, -30.0, 100.0, -100.0)
 _PATIENCE: Final = 120.0
@@ -183,7 +183,7 @@ def _records(
     *,
     say: Callable[[str], None],
 ) -> Iterator[ReplayRecord]:
-    """One record for each seed, of the worst of some records."""
+    """Replays the costliest of some candidates, once for each seed."""
     require_claim(specs[0].claim, method="a replay")  # refused before a process starts
     options = options.with_proof_of(specs[0].generator.generator)
     samplers = json.dumps([dict(sampler) for sampler in options.samplers])
@@ -229,7 +229,7 @@ def _candidates(
 
 
 def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
-    """The candidate that spends most in one replay; one at which the worlds part comes first."""
+    """Finds the candidate that spends most in one replay, or at which the worlds part."""
     costs: list[tuple[float, int]] = []
     for number, fits in enumerate(each):
         fits.say(f"candidate {number + 1} of {len(each)}: {fits.spec.target.choice}")

@@ -30,15 +30,15 @@ _PIECE: Final = 0.5
 """Largest length of a piece of an integral, in units of the smallest scale."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _MOST_KINKS: Final = 128
-"""The pieces end at the kinks of so many densities, those of the largest scores."""
+"""Pieces end at the kinks of this many densities, those of the largest scores."""
 _MOST_PIECES: Final = 20_000
 _MOST_POINTS: Final = 2e8
 """With more pieces, or points times scores, an integral is not computed."""
 _MOST_RANKED: Final = 1e7
-"""With more scores times places an order has no probability here."""
+"""With more scores times places, the probability of an order is not computed."""
 _BLOCK: Final = 1_000_000
 _ERROR: Final = 1e-4
-"""Probabilities of all outcomes add up to 1 within this error, else they are not known."""
+"""If the probabilities of all outcomes do not add up to 1 within this, they are not known."""
 
 
 class Scores(NamedTuple):
@@ -117,11 +117,8 @@ def log_largest(scores: Scores) -> FloatArray | None:
             others = log_below.sum(axis=0) - log_below
         each = columns.log_density(noise) + np.nan_to_num(others, nan=-np.inf, neginf=-np.inf)
         log_chances = np.logaddexp(log_chances, scipy.special.logsumexp(each + log_weights, axis=1))
-    return (
-        log_chances
-        if abs(float(np.exp(scipy.special.logsumexp(log_chances))) - 1.0) < _ERROR
-        else None
-    )
+    total = float(np.exp(scipy.special.logsumexp(log_chances)))
+    return log_chances if abs(total - 1.0) < _ERROR else None  # the integral missed some mass
 
 
 def log_rounds(scores: Scores, places: Sequence[int]) -> list[FloatArray] | None:
@@ -233,7 +230,7 @@ def _grid(
 
 
 def _blocks(grid: tuple[FloatArray, FloatArray], rows: int) -> Iterator[tuple[FloatArray, ...]]:
-    """The points of an integral and their log weights, so many at a time."""
+    """The points of an integral and their log weights, in blocks."""
     size = max(_BLOCK // rows, 1)
     for start in range(0, len(grid[0]), size):
         yield tuple(values[start : start + size] for values in grid)

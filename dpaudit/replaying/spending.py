@@ -324,6 +324,7 @@ def _parts(
     by_toss: dict[int | None, list[StepCharge]] = defaultdict(list)
     for charge in charges:
         by_toss[charge.toss if chances[charge.toss] < 1.0 else None].append(charge)
+    # one coin decides all of its steps, so they are amplified together, not one by one
     for toss, own in by_toss.items():
         gaussian = [charge.cost.far**2 for charge in own if isinstance(charge.cost, GaussianCost)]
         others = [charge for charge in own if not isinstance(charge.cost, GaussianCost)]

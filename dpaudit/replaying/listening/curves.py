@@ -44,7 +44,7 @@ class Known(NamedTuple):
 
 
 def units(number: int) -> Any:
-    """Draws of the source with this number; those of two sources are not alike."""
+    """Points at which the draws of a source are taken to lie; two sources have different ones."""
     fractions = np.modf(np.arange(1, 8 * POINTS) * _ROOTS[number % len(_ROOTS)])[0]
     away = (np.abs(fractions - 0.5) > 0.02) & (fractions > 0.02) & (fractions < 0.98)
     return fractions[away][:POINTS]

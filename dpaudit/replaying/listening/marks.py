@@ -44,7 +44,7 @@ _HARMLESS = frozenset(
         *("isnan", "isfinite", "isinf"),
     )
 )
-"""Functions that tell nothing of a number."""
+"""Functions whose results say nothing about a number."""
 MIRRORED = {
     "less": "greater",
     "less_equal": "greater_equal",
@@ -117,13 +117,13 @@ def affine_of(call: MarkedCall, marked: Any) -> Any:
 
 
 followers: List[Callable[[MarkedCall], Any]] = []
-"""What follows calls with marked inputs, or returns `NotImplemented`; the kinds add theirs."""
+"""Functions that follow calls with marked inputs, or return `NotImplemented`, one of each kind."""
 _kinds: Set[type] = set()
 """All classes of marked values."""
 
 
 def plain_array(value: Any) -> Any:
-    """A value without its mark, as an array; this is no use of it."""
+    """A value as an array without its mark, which does not count as a use of it."""
     if isinstance(value, Marked):
         return value.view(np.ndarray)
     if isinstance(value, MarkedNumber):
@@ -132,7 +132,7 @@ def plain_array(value: Any) -> Any:
 
 
 def without_marks(value: Any) -> Any:
-    """A value, or a list of values, without marks; this is no use of them."""
+    """A value, or a list of values, without marks, which does not count as a use of them."""
     if isinstance(value, MarkedNumber):
         return plain_array(value).item()
     if isinstance(value, Marked):
@@ -196,13 +196,13 @@ def _join(items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
 
 
 def as_count(value: Any) -> Any:
-    """A marked integer as Python has it, for code that asks how many; its mark ends."""
+    """A marked integer as a plain one, for code that asks how many; its mark ends."""
     whole = isinstance(value, MarkedNumber) and value.array.dtype.kind in "iu"
     return operator.index(value) if whole else value
 
 
 def with_plain_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes no marked numbers, not in slices, lists and dicts, either."""
+    """A function whose arguments lose their marks, in slices, lists and dicts as well."""
 
     @wraps(function)
     def counted(*args: Any, **kwargs: Any) -> Any:
@@ -224,7 +224,7 @@ def _plain_argument(value: Any) -> Any:
 
 
 def is_in_library() -> bool:
-    """Whether a library whose arrays carry no marks makes this call."""
+    """Whether the caller is a library whose arrays carry no marks."""
     frame: Any = sys._getframe(1)
     own = __name__.partition(".")[0]
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == own:
@@ -298,7 +298,7 @@ class Marked(np.ndarray):
         self.remember()
 
     def remember(self) -> None:
-        """Has the world end this mark when the next fit begins, as a cache may keep it."""
+        """Has the world end this mark when the next fit begins: a cache may keep the array."""
         world.marked.append(weakref.ref(self))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -406,7 +406,7 @@ class Marked(np.ndarray):
 class MarkedNumber:
     """A marked number, the base class of each kind's: it behaves as an array without dimensions.
 
-    It says that it is numpy's float, or integer.
+    Its `__class__` is numpy's float or integer.
     """
 
     array: Any
@@ -597,7 +597,7 @@ def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def follow(call: MarkedCall) -> Any:
-    """The result of a call that a kind of marks follows; all marks end where none does."""
+    """The result of a call by the first kind that follows it; if none does, all marks end."""
     if call.name in _HARMLESS:
         return NotImplemented
     for follower in followers:

@@ -17,7 +17,7 @@ from .channel import Site, site
 from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain_array
 
 MOST = 100_000
-"""Answers of one step that are followed; more are numbers at once."""
+"""Steps with more answers are not followed: their answers are plain numbers at once."""
 _SEVERAL = 3
 """Comparisons with plain limits after which an answer counts as a number."""
 _FIELDS = ("ids", "factor", "offset")
@@ -26,7 +26,7 @@ _FIELDS = ("ids", "factor", "offset")
 class ScoreNumber(MarkedNumber):
     """A noisy answer that is one number.
 
-    It is no float, so that C code asks for its value, too: where it is written to an array, say.
+    It is not a float, so that C code has to ask for its value, as when it is written to an array.
     """
 
     keeps_noise = False

@@ -76,7 +76,7 @@ class ListeningWorld:
         own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
         kept: The outcome of comparing the target's own coin that puts the target into a
             sub-sample; None if its coins are treated like any others.
-        edge: What every uniform draw is; None if they are drawn.
+        edge: The value of every uniform draw; None if they are drawn.
         wide: What noise is multiplied by.
         samples: Numbers of rows and seeds of further samples.
         watch_state: Whether the fitted model is observed.

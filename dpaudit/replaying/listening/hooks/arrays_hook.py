@@ -1,6 +1,6 @@
 """Functions of numpy and pandas that make arrays, which keep marks or take them off.
 
-Where they ask how many, a noisy integer may answer.
+A noisy integer that says how many is taken as a plain one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def install(library: Any) -> None:
 
 
 def _install_in_pandas(library: Any) -> None:
-    """Replaces the methods that ask how many rows, or which, and make a column of a list."""
+    """Replaces methods that are given numbers or places of rows, or make a column of a list."""
     for owner, names in (
         (
             library.DataFrame,
