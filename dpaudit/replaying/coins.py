@@ -269,7 +269,7 @@ class _Reader:
         releases = [
             release
             for fit, world in zip(pilots, worlds, strict=True)
-            if (release := self._fits.released(fit, world)) is not None
+            if (release := self._fits.release_of(fit.transcript, world)) is not None
         ]
         if releases:
             self._features = ReleaseFeatures.of(releases, without=self._without)
@@ -277,7 +277,8 @@ class _Reader:
     def read(self, fits: Sequence[FinishedFit], worlds: Sequence[World]) -> list[FloatArray | None]:
         """The features of some fits; None for one that failed."""
         releases = [
-            self._fits.released(fit, world) for fit, world in zip(fits, worlds, strict=True)
+            self._fits.release_of(fit.transcript, world)
+            for fit, world in zip(fits, worlds, strict=True)
         ]
         tables = [fit.tables[WORLDS.index(world)] for fit, world in zip(fits, worlds, strict=True)]
         return [

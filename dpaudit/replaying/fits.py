@@ -129,10 +129,6 @@ class Fits:
                 self.seeds.setdefault(site, {}).setdefault(text, set()).add(number)
         return fit
 
-    def released(self, fit: FinishedFit, world: World) -> FitRelease | None:
-        """`release_of` of a fit that has ended."""
-        return self.release_of(fit.transcript, world)
-
     def release_of(self, transcript: Transcript, world: World) -> FitRelease | None:
         """What a fit released to the attacker of this replay."""
         release = transcript.releases[WORLDS.index(world)]

@@ -201,7 +201,7 @@ def find_readings(
             fit = fits.alone(
                 World.IN, number, placed=orders, wide=wide, most_draws=_draw_limit(pilots)
             )
-            release = fits.released(fit, World.IN)
+            release = fits.release_of(fit.transcript, World.IN)
             if release is None or fit.transcript.draws != pilots[-1].draws:
                 return []
             if not all(_is_known(answer, fit.transcript, World.IN) for answer in answers):
@@ -319,7 +319,7 @@ def prove(
     *,
     alpha: float,
     budget: int,
-) -> tuple[Proof | None, str]:
+) -> Proof | None:
     """Proves a bound above the claim from natural fits.
 
     Args:
@@ -330,34 +330,29 @@ def prove(
         budget: Fits that may be made.
 
     Returns:
-        The proof if there is one; and what was tried, in words.
+        The proof; None if the answers move too little for this many fits, or the numbers are too
+        coarse, or do not follow their answers.
     """
     claim = fits.spec.claim
-    planned = _plan(readings, claim, alpha=alpha, budget=budget)
-    if planned is None:
-        return None, "the answers that can be read off move too little for this many fits"
+    planned = _plan(readings, claim, alpha=alpha, budget=budget) or []
     narrowed = [_narrow(fits, part, _FIRST + 1000 * (at + 1)) for at, part in enumerate(planned)]
     parts = [part for part in narrowed if part is not None]
-    if len(parts) < len(planned):
-        return None, "a released number does not follow its answer closely"
+    if not parts or len(parts) < len(planned):
+        return None
     bounds = (
         (size, bound_of(parts, claim, fits=size, alpha=alpha))
         for size in _SIZES
         if 2 * size <= budget
     )
     size, bound = next((pair for pair in bounds if pair[1] > claim.value), (0, 0.0))
-    if not size:
-        return None, "a released number is too coarse for this many fits"
     wanted = [(world, 2 * at + place) for at in range(size) for place, world in enumerate(WORLDS)]
     for done, group in enumerate(_groups(wanted)):
         fits.say(f"natural fits: {min(len(wanted), (done + 1) * len(group))} of {len(wanted)}")
         for (world, _), fit in zip(group, fits.natural(group), strict=True):
-            transcript = fit.transcript
-            if transcript.draws != draws or not _agrees(
-                parts, fits.released(fit, world), transcript, world
-            ):
-                return None, "in a natural fit the released number did not follow its answer"
-    return Proof(tuple(parts), len(wanted), bound), ""
+            follows = _agrees(parts, fits.release_of(fit.transcript, world), fit.transcript, world)
+            if fit.transcript.draws != draws or not follows:
+                return None
+    return Proof(tuple(parts), len(wanted), bound) if size else None
 
 
 def _groups(wanted: Sequence[tuple[World, int]]) -> Iterator[Sequence[tuple[World, int]]]:
@@ -421,7 +416,8 @@ def _narrow(fits: Fits, part: ReadThreshold, first_fit: int) -> ReadThreshold | 
 
     def number_at(value: float) -> float | None:
         order = _orders([answer], np.array([(value - answer.before[0]) / answer.scale]))
-        release = fits.released(fits.alone(World.IN, next(counter), placed=order), World.IN)
+        transcript = fits.alone(World.IN, next(counter), placed=order).transcript
+        release = fits.release_of(transcript, World.IN)
         return None if release is None else _value_in(release, part.reading.number)
 
     is_whole, center = answer.laws[0].whole, answer.before[0]

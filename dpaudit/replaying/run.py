@@ -479,7 +479,7 @@ def prove_from_release(fits: Fits, options: Options, findings: ReplayFindings) -
     if may_read and all(pilot.parting is None for pilot in findings.pilots):
         readings = find_readings(fits, findings.pilots, without)
         if readings:
-            findings.proof, _ = prove(
+            findings.proof = prove(
                 fits,
                 readings,
                 findings.pilots[-1].draws,

@@ -125,6 +125,3 @@ class PretendedFits:
 
     def release_of(self, transcript: Transcript, world: World) -> FitRelease | None:
         return transcript.releases[WORLDS.index(world)]
-
-    def released(self, fit: FinishedFit, world: World) -> FitRelease | None:
-        return self.release_of(fit.transcript, world)

@@ -238,8 +238,7 @@ def answer(
     ids = world.answer_ids(shape)
     if world.natural:
         world.note("answer", where, **step, value=value.astype(float))
-        written = marks.write_to(out, value)
-        return value[()] if written is None else written
+        return marks.write_to(out, value)
     reply = np.asarray(world.ask("answer", where, **step)["value"])
     return scores.mark_answers(reply.reshape(shape).astype(value.dtype), ids, out=out)
 
@@ -260,8 +259,7 @@ def _answer_in_part(before: Any, added: NoiseArray, noisy: Any, where: Site, out
     value = np.array(before, dtype=np.result_type(before, plain_array(added)))
     value[noisy] = plain_array(some)
     if marks.world.natural:
-        written = marks.write_to(out, value)
-        return value if written is None else written
+        return marks.write_to(out, value)
     ids = np.full(before.shape, -1)
     ids[noisy] = np.arange(marks.world.next_answer - int(noisy.sum()), marks.world.next_answer)
     return scores.mark_answers(value, ids, out=out)

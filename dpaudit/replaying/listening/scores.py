@@ -7,13 +7,13 @@ are noted as selections. Any other use ends the mark and counts as a release.
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List
 
 import numpy as np
 
 from . import marks
 from .blank import Blank
-from .channel import Site, site
+from .channel import site
 from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain_array
 
 MOST = 100_000
@@ -111,12 +111,7 @@ class ScoreArray(Marked):
 
     def _select(self, place: Any, sign: float, axis: Any, kwargs: Any) -> Any:
         for row in self._rows(axis):
-            _note(
-                "largest",
-                (sign * row.factor, sign * row.offset),
-                ids=row.ids,
-                outcome=place(plain_array(row)),
-            )
+            _note("largest", row, place(plain_array(row)), sign=sign)
         return place(self.view(np.ndarray), axis=axis, **kwargs)
 
     def argsort(self, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
@@ -129,12 +124,7 @@ class ScoreArray(Marked):
 
     def _order(self, order: Any, axis: Any, *args: Any, **kwargs: Any) -> Any:
         for row in self._rows(axis):
-            _note(
-                "ordered",
-                (row.factor, row.offset),
-                ids=row.ids,
-                outcome=np.argsort(plain_array(row)),
-            )
+            _note("ordered", row, np.argsort(plain_array(row)))
         return order(self.view(np.ndarray), axis, *args, **kwargs)
 
     def _rows(self, axis: Any) -> Any:
@@ -162,8 +152,7 @@ def mark_answers(content: Any, ids: Any, *, out: Any = None) -> Any:
         result = _scores(content, ids, own.astype(float), np.where(own, 0.0, content))
         return marks.number_of(result)
     marks.world.release(ids)
-    result = marks.write_to(out, content)
-    return content[()] if result is None else result
+    return marks.write_to(out, content)
 
 
 def _scores(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
@@ -184,23 +173,13 @@ def _as_scores(value: Any) -> Any:
     return _scores(content, none, np.zeros(content.shape), content.astype(float))
 
 
-def _note(how: str, score: Tuple[Any, Any], *, ids: Any, outcome: Any, **limits: Any) -> None:
+def _note(how: str, score: Any, outcome: Any, *, sign: float = 1.0, **limits: Any) -> None:
     """Notes a selection: what must be equal in both worlds, and what it reveals."""
-    factor, offset = (np.ravel(field) for field in score)
+    factor, offset = np.ravel(sign * score.factor), np.ravel(sign * score.offset)
     more = {name: np.ravel(limit) for name, limit in limits.items()}
-    marks.world.note(
-        "select",
-        site(),
-        factor,
-        offset,
-        *more.values(),
-        how=how,
-        ids=np.ravel(ids),
-        factor=factor,
-        offset=offset,
-        outcome=np.ravel(outcome).astype(int),
-        **more,
-    )
+    fields = {"ids": np.ravel(score.ids), "outcome": np.ravel(outcome).astype(int)}
+    fields.update(how=how, factor=factor, offset=offset, **more)
+    marks.world.note("select", site(), factor, offset, *more.values(), **fields)
 
 
 def _follow(call: MarkedCall) -> Any:
@@ -212,7 +191,7 @@ def _follow(call: MarkedCall) -> Any:
     if call.method == "function" and call.name == "where" and len(inputs) == 3:
         return _select_where(*inputs)
     if call.is_of(*marks.MIRRORED) and call.out is None:
-        return _compare(*inputs, call.name, call.where)
+        return _compare(*inputs, call.name)
     affine = marks.affine_of(call, scores[0]) if len(scores) == 1 else None
     if affine is None:
         return NotImplemented
@@ -248,9 +227,8 @@ def _select_where(condition: Any, first: Any, second: Any) -> Any:
     return marks.number_of(_scores(content, *map(chosen, _FIELDS)))
 
 
-def _compare(first: Any, second: Any, name: str, where: Site) -> Any:
+def _compare(first: Any, second: Any, name: str) -> Any:
     """Compares scores with limits, or other scores: a selection."""
-    del where
     compare = getattr(np, name)
     holds = compare(plain_array(first), plain_array(second))
     if not (is_marked(first) and is_marked(second)) and _are_often_compared(
@@ -259,15 +237,13 @@ def _compare(first: Any, second: Any, name: str, where: Site) -> Any:
         return NotImplemented
     if not is_marked(first):
         first, second, name = second, first, marks.MIRRORED[name]
+    second = _as_scores(second)
+    if second is None:
+        return NotImplemented
     shape = np.shape(holds)
     score, limit = (
-        _as_scores(side).map_fields(lambda field: np.broadcast_to(field, shape))
-        if _as_scores(side) is not None
-        else None
-        for side in (first, second)
+        side.map_fields(lambda field: np.broadcast_to(field, shape)) for side in (first, second)
     )
-    if limit is None:
-        return NotImplemented
     limits = limit.offset
     if first.dtype.kind in "iu" and name in ("less", "greater_equal"):  # others have no ties
         limits = np.nextafter(limits, -np.inf)
@@ -275,7 +251,7 @@ def _compare(first: Any, second: Any, name: str, where: Site) -> Any:
     more = {"limits": limits}
     if np.any(limit.ids >= 0):
         more.update(limit_ids=limit.ids, limit_factor=limit.factor)
-    _note("compared", (score.factor, score.offset), ids=score.ids, outcome=outcome, **more)
+    _note("compared", score, outcome, **more)
     return holds
 
 
