@@ -97,7 +97,7 @@ class Processes:
 
 
 @contextmanager
-def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
+def prepare_start(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
     """Prepares the start of a process that fits the generator of an audit.
 
     Args:
@@ -129,7 +129,7 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
 
 
 @contextmanager
-def opened_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
+def open_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
     """Starts both worlds, at the same time.
 
     Args:

@@ -33,7 +33,7 @@ from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.moved_features import moved_features
-from dpaudit.replaying.processes import WORLDS, Processes, opened_processes, started_as
+from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
@@ -187,8 +187,8 @@ def _records(
     require_claim(specs[0].claim, method="a replay")  # refused before a process starts
     options = options.with_proof_of(specs[0].generator.generator)
     samplers = json.dumps([dict(sampler) for sampler in options.samplers])
-    with started_as(specs[0]) as start:
-        open_worlds = partial(opened_processes, start, samplers=samplers)
+    with prepare_start(specs[0]) as start:
+        open_worlds = partial(open_processes, start, samplers=samplers)
         with open_worlds() as processes:
             for seed in seeds:
                 started = time.monotonic()
@@ -442,7 +442,7 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
 def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
     """Charges the steps of the pilots, and without choices where data goes around the noise."""
 
-    def charged(transcripts: Sequence[Transcript]) -> Spent:
+    def spent_in(transcripts: Sequence[Transcript]) -> Spent:
         return spend(
             transcripts,
             fits.spec.claim,
@@ -454,9 +454,9 @@ def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
 
     # the first pilot samples several times: noise of `sample` counts once for each release
     pilots = findings.pilots[1:] if findings.fresh_noise else findings.pilots
-    findings.spent = charged(pilots)
+    findings.spent = spent_in(pilots)
     if findings.goes_around:
-        findings.spent_by_noise = charged([replace(pilot, choices=[]) for pilot in pilots])
+        findings.spent_by_noise = spent_in([replace(pilot, choices=[]) for pilot in pilots])
 
 
 def find_foreign_seeds(fits: Fits, findings: ReplayFindings) -> None:

@@ -205,11 +205,11 @@ def with_plain_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose arguments lose their marks, in slices, lists and dicts as well."""
 
     @wraps(function)
-    def counted(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         more = {name: _plain_argument(value) for name, value in kwargs.items()}
         return function(*map(_plain_argument, args), **more)
 
-    return counted
+    return wrapper
 
 
 def _plain_argument(value: Any) -> Any:

@@ -220,11 +220,11 @@ def _select_where(condition: Any, first: Any, second: Any) -> Any:
     if is_marked(condition) or any(side is None for side in sides):
         return NotImplemented
 
-    def chosen(name: str) -> Any:
+    def select(name: str) -> Any:
         return np.where(condition, *(getattr(side, name) for side in sides))
 
     content = np.where(condition, *map(plain_array, sides))
-    return marks.number_of(_scores(content, *map(chosen, _FIELDS)))
+    return marks.number_of(_scores(content, *map(select, _FIELDS)))
 
 
 def _compare(first: Any, second: Any, name: str) -> Any:

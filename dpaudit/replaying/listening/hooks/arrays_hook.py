@@ -49,7 +49,7 @@ def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A function like `np.array` that keeps a mark."""
 
     @functools.wraps(convert)
-    def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) in _BARE:
             return convert(value, *args, **kwargs)
         value = marks.array_of(marks.combine(value))
@@ -67,7 +67,7 @@ def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
         copies = convert.__name__ == "array" and kwargs.get("copy", True) is True
         return array.copy() if copies else array
 
-    return kept
+    return wrapper
 
 
 def _make_blank(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +77,7 @@ def _make_blank(make: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(make)
-    def made(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         array = make(*args, **kwargs)
         is_small = type(array) is np.ndarray and 0 < array.size <= blank.MOST_BLANK and array.ndim
         if not is_small or array.dtype != np.float64 or not marks.world.hears:
@@ -88,7 +88,7 @@ def _make_blank(make: Callable[..., Any]) -> Callable[..., Any]:
         zeros.view(np.ndarray)[...] = 0.0
         return zeros
 
-    return made
+    return wrapper
 
 
 _BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})
@@ -99,7 +99,7 @@ def _take_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of an array that keeps marks when it is given a list."""
 
     @functools.wraps(function)
-    def taken(a: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(a: Any, *args: Any, **kwargs: Any) -> Any:
         return function(marks.combine(a) if isinstance(a, (list, tuple)) else a, *args, **kwargs)
 
-    return taken
+    return wrapper

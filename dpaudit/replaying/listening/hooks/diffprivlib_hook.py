@@ -25,7 +25,7 @@ def install(library: Any) -> None:
 
 
 def _follow(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def checked(self: Any, value: Any = None) -> Any:
+    def wrapper(self: Any, value: Any = None) -> Any:
         library = functools.partial(randomise, self)
         if name in _CHOICES:
             value = marks.end_marks(value, name)
@@ -38,15 +38,15 @@ def _follow(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
             return _CHOICES[name](self, value)
         return _NOISE[name](self, value, library)
 
-    return steps.intercept(randomise, checked)
+    return steps.intercept(randomise, wrapper)
 
 
 def _report(randomise: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         steps.report_unfollowed(f"diffprivlib's {name} mechanism, whose law replay does not know")
         return randomise(self, *args, **kwargs)
 
-    return steps.intercept(randomise, told)
+    return steps.intercept(randomise, wrapper)
 
 
 def _add_noise(

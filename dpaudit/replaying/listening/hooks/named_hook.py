@@ -48,7 +48,7 @@ def _replace_everywhere(plain: Any, sampler: Any) -> None:
 def _sampler(plain: Callable[..., Any], entry: Dict[str, Any]) -> Callable[..., Any]:
     signature = inspect.signature(plain)
 
-    def sampled(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         fields = {
@@ -69,7 +69,7 @@ def _sampler(plain: Callable[..., Any], entry: Dict[str, Any]) -> Callable[..., 
         noisy = steps.add_noise(loc, entry["law"], library=lambda _: drawn, size=size, **fields)
         return noisy.tolist() if isinstance(drawn, list) else noisy
 
-    return steps.intercept(plain, sampled)
+    return steps.intercept(plain, wrapper)
 
 
 _DEFAULTS = (("loc", 0.0), ("scale", 1.0), ("shape", 1.0))

@@ -147,7 +147,7 @@ def intercepted(method: Callable[..., Any]) -> Callable[..., Any]:
     name = method.__name__
 
     @functools.wraps(method)
-    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not self.dpaudit_hears:
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
         marks.world.count_draw(site())
@@ -155,7 +155,7 @@ def intercepted(method: Callable[..., Any]) -> Callable[..., Any]:
             return self.dpaudit_draw(name, *args, **kwargs)
         return method(self, *args, **kwargs)
 
-    return drawn
+    return wrapper
 
 
 _REQUIRED = object()

@@ -66,12 +66,12 @@ def _keep_function(make: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(make)
-    def made(function: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(function: Any, *args: Any, **kwargs: Any) -> Any:
         result = make(function, *args, **kwargs)
         result.dpaudit_function = function
         return result
 
-    return made
+    return wrapper
 
 
 def _keep_release(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +79,7 @@ def _keep_release(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(make)
 
     @functools.wraps(make)
-    def made(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         measurement = make(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -87,7 +87,7 @@ def _keep_release(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
         measurement.dpaudit_release = _make_release(name, bound.arguments)
         return measurement
 
-    return made
+    return wrapper
 
 
 def _make_release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
@@ -206,22 +206,22 @@ def _keep_data(queryable: Any, value: Any) -> Any:
 
 def _follow_measurement(invoke: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(invoke)
-    def invoked(this: Any, arg: Any) -> Any:
+    def wrapper(this: Any, arg: Any) -> Any:
         return _follow(this, arg, lambda: invoke(this, marks.end_marks(arg, "opendp")))
 
-    return invoked
+    return wrapper
 
 
 def _follow_query(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(evaluate)
-    def evaluated(queryable: Any, query: Any) -> Any:
+    def wrapper(queryable: Any, query: Any) -> Any:
         if not hasattr(queryable, "dpaudit_data") or not hasattr(query, "dpaudit_name"):
             if marks.world.hears_draw:
                 steps.report_unfollowed("an OpenDP queryable that replay does not know")
             return evaluate(queryable, query)
         return _follow(query, queryable.dpaudit_data, lambda: evaluate(queryable, query))
 
-    return evaluated
+    return wrapper
 
 
 def _follow(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
@@ -240,12 +240,12 @@ def _follow(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
 
 def _report_function(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def told(this: Any) -> Any:
+    def wrapper(this: Any) -> Any:
         if marks.world.hears_draw:
             steps.report_unfollowed("the function of an OpenDP measurement, called by itself")
         return function(this)
 
-    return told
+    return wrapper
 
 
 _INVOKING: Dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {

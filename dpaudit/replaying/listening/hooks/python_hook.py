@@ -209,12 +209,12 @@ def _follow_draws(plain: Callable[..., Any], followed: Callable[..., Any]) -> Ca
     """A function of uniform draws that is followed; other marks end."""
 
     @functools.wraps(plain)
-    def heard(*values: Any) -> Any:
+    def wrapper(*values: Any) -> Any:
         if any(isinstance(value, coins.DrawNumber) for value in values) and marks.world.hears:
             return followed(*values)
         return plain(*(marks.end_marks(value, plain.__name__) for value in values))
 
-    return heard
+    return wrapper
 
 
 def _install_in_bisect(library: Any) -> None:
@@ -226,13 +226,13 @@ def _install_in_bisect(library: Any) -> None:
 
 def _follow_look_up(plain: Callable[..., Any], side: str) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def heard(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(x, coins.CoinNumber) and not args and not kwargs and marks.world.hears:
             table = np.asarray(marks.end_marks(list(a)))
             return int(choices.invert(table, x.array, site(), side=side))
         return plain(a, x, *args, **kwargs)
 
-    return heard
+    return wrapper
 
 
 _INSTALLERS: Dict[str, Callable[[Any], None]] = {

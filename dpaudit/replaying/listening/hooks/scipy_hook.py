@@ -44,7 +44,7 @@ def _follow_quantile(quantile: Callable[..., Any]) -> Callable[..., Any]:
     """A quantile function that may be given uniform draws."""
 
     @functools.wraps(quantile)
-    def heard(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
         is_draw = isinstance(q, (coins.DrawArray, coins.DrawNumber))
         if not marks.world.hears or not is_draw:
             return quantile(self, q, *args, **kwargs)
@@ -55,11 +55,11 @@ def _follow_quantile(quantile: Callable[..., Any]) -> Callable[..., Any]:
 
         return loc + scale * coins.bend(at, q)
 
-    return heard
+    return wrapper
 
 
 def _follow_rvs(rvs: Callable[..., Any]) -> Callable[..., Any]:
-    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = {
             key: value for key, value in kwargs.items() if key not in ("random_state", "discrete")
         }
@@ -90,7 +90,7 @@ def _follow_rvs(rvs: Callable[..., Any]) -> Callable[..., Any]:
         )
         return -noisy if sign < 0 else noisy
 
-    return steps.intercept(rvs, drawn)
+    return steps.intercept(rvs, wrapper)
 
 
 def _seed_of(state: Any) -> Optional[str]:

@@ -166,10 +166,10 @@ def intercept(plain: Callable[..., Any], instead: Callable[..., Any]) -> Callabl
     """A function of a library, with another one in its place where draws are intercepted."""
 
     @functools.wraps(plain)
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears_draw:
             return plain(*args, **kwargs)
         marks.world.count_draw(site())
         return instead(*args, **kwargs)
 
-    return function
+    return wrapper

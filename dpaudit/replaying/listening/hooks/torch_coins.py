@@ -44,12 +44,12 @@ def install(library: Any) -> None:
 def _intercept(plain: Callable[..., Any], tossed: Callable[..., Any]) -> Callable[..., Any]:
     """A function that draws coins in a lockstep fit; the plain one draws in a natural one."""
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         if marks.world.natural:
             return plain(*args, **kwargs)
         return tossed(plain, *args, **kwargs)
 
-    return steps.intercept(plain, function)
+    return steps.intercept(plain, wrapper)
 
 
 def tensor_class(operate: Callable[..., Any], **attributes: Any) -> Any:

@@ -137,7 +137,7 @@ def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes a tensor from an array, with its mark."""
 
     @functools.wraps(convert)
-    def function(data: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(data: Any, *args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears or isinstance(data, torch.Tensor):
             return convert(data, *args, **kwargs)
         known = marks.array_of(marks.combine(data))
@@ -146,7 +146,7 @@ def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
             return convert(marks.end_marks(known, "torch"), *args, **kwargs)
         return _mark(convert(known.view(np.ndarray), *args, **kwargs), known.parts)
 
-    return function
+    return wrapper
 
 
 # -- draws ---------------------------------------------------------------------------------------
@@ -429,19 +429,19 @@ def _move(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
         for part, same in zip(arrays[0].parts, zip(*(array.parts for array in arrays)))
     ]
 
-    def taken(tensor: Any, at: Any) -> Any:
+    def take(tensor: Any, at: Any) -> Any:
         at = at.cpu().numpy()
         return _mark(tensor, tuple(part.map_fields(lambda field: field[at]) for part in columns))
 
     if name in _KEEPING:
         if not isinstance(result, torch.Tensor) or not result.is_floating_point():
             return NotImplemented
-        return taken(result, places[0])
+        return take(result, places[0])
     first = places[0] if isinstance(args[0], torch.Tensor) else places
     moved = function(first, *bare[1:], **options)
     if isinstance(result, torch.Tensor):
-        return taken(result, moved)
-    return type(result)(taken(tensor, own) for tensor, own in zip(result, moved))
+        return take(result, moved)
+    return type(result)(take(tensor, own) for tensor, own in zip(result, moved))
 
 
 def _follow_linear(
