@@ -29,6 +29,12 @@ class CoinState(NamedTuple):
         """The state with the same change applied to all arrays."""
         return CoinState(*(change(array) for array in self[:5]), where=self.where)
 
+    def narrow(self, place: Any, low: Any, high: Any) -> None:
+        """Moves draws to a smaller interval, to where they lay in the larger one."""
+        share = (self.value[place] - self.low[place]) / (self.high[place] - self.low[place])
+        self.value[place] = low + share * (high - low)
+        self.low[place], self.high[place] = low, high
+
     def read(self) -> None:
         """Notes that something may depend on the draws: what is made of them has another law."""
         if self.known.flags.writeable:
@@ -94,12 +100,9 @@ def _ask(state: CoinState, limit: Any, where: Site) -> Any:
     reply = marks.world.ask("coin", where, low=low, high=high, limit=limit, value=value, name=name)
     under = np.asarray(reply["under"], dtype=bool).reshape(shape)
     if shape == state.low.shape and state.low.flags.writeable:
-        share = (value - low) / (high - low)  # position in the interval, equal in both worlds
         inside = np.clip(limit, low, high)
         # the lower part of the interval is [low, inside), the upper one [inside, high)
-        new_low, new_high = np.where(under, low, inside), np.where(under, inside, high)
-        state.low[...], state.high[...] = new_low, new_high
-        state.value[...] = new_low + share * (new_high - new_low)
+        state.narrow(..., np.where(under, low, inside), np.where(under, inside, high))
     return under
 
 
@@ -122,7 +125,7 @@ def _toss_for_records(marked: Any, limit: Any, below: Any, where: Site) -> Any:
 
 def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -> None:
     """Decides on which side of its limit the target's coin falls, if both are possible."""
-    low, high, value = (float(array[place]) for array in state[:3])
+    low, high = float(state.low[place]), float(state.high[place])
     inside = min(max(float(limit[place]), low), high)
     share = (inside - low) / (high - low)
     if not 0.0 < share < 1.0:
@@ -130,19 +133,16 @@ def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -
     true_below, kept = bool(below[place]), marks.world.kept
     chance = share if true_below == kept else 1.0 - share
     under = (marks.world.toss(where, chance) == kept) == true_below
-    new_low, new_high = (low, inside) if under else (inside, high)
-    state.low[place], state.high[place] = new_low, new_high
-    state.value[place] = new_low + (value - low) / (high - low) * (new_high - new_low)
+    state.narrow(place, *((low, inside) if under else (inside, high)))
 
 
 def _find_interval(state: CoinState, limit: Any, where: Site) -> Any:
     """Finds the two of several limits between which a coin lies."""
-    low, high, value = (float(array.reshape(())) for array in state[:3])
+    low, high = (float(array.reshape(())) for array in state[:2])
     edges = np.concatenate([[low], np.sort(np.clip(limit, low, high), axis=None), [high]])
     place = int(ask_places(np.diff(edges), (), where))
-    inside = edges[place] + (value - low) / (high - low) * (edges[place + 1] - edges[place])
     if state.low.flags.writeable:
-        state.low[...], state.high[...], state.value[...] = edges[place], edges[place + 1], inside
+        state.narrow(..., edges[place], edges[place + 1])
     return np.clip(limit, low, high) >= edges[place + 1]
 
 

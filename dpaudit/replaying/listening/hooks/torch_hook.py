@@ -401,16 +401,12 @@ def _in_place(name: str) -> bool:
 def _move(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
     """Marked elements moved to other places, or joined."""
     every = list(tensors(args[:1]))
-    kinds = {
-        tuple((part.law, part.seed) for part in tensor.dpaudit_parts)
-        for tensor in every
-        if _is_marked(tensor)
-    }
-    if (
-        not all(map(_is_marked, every))
-        or len(kinds) != 1
-        or any(map(_is_marked, tensors(args[1:])))
-    ):
+    if not all(map(_is_marked, every)) or any(map(_is_marked, tensors(args[1:]))):
+        return NotImplemented
+    joined = noise.NoiseArray.join_arrays(
+        list(map(_array, every)), lambda fields: np.concatenate(list(map(np.ravel, fields)))
+    )
+    if joined is None:
         return NotImplemented
     result = function(*bare, **options)
     start, places = 0, []
@@ -418,20 +414,12 @@ def _move(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
         own = torch.arange(start, start + tensor.numel(), device=tensor.device)
         places.append(own.reshape(tensor.shape))
         start += tensor.numel()
-    arrays = [_array(tensor) for tensor in every]
-    columns = [
-        part._replace(
-            **{
-                field: np.concatenate([np.ravel(getattr(own, field)) for own in same])
-                for field in noise.FIELDS
-            }
-        )
-        for part, same in zip(arrays[0].parts, zip(*(array.parts for array in arrays)))
-    ]
 
     def take(tensor: Any, at: Any) -> Any:
         at = at.cpu().numpy()
-        return _mark(tensor, tuple(part.map_fields(lambda field: field[at]) for part in columns))
+        return _mark(
+            tensor, tuple(part.map_fields(lambda field: field[at]) for part in joined.parts)
+        )
 
     if name in _KEEPING:
         if not isinstance(result, torch.Tensor) or not result.is_floating_point():
