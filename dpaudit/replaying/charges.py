@@ -473,13 +473,13 @@ def _charge_selected(answers: _Answers) -> Iterator[StepCharge]:
         if not selection.is_equal:
             why = f"noise meets values that differ between the worlds at {selection.site}"
             yield StepCharge(selection.site, OpenCost(why, np.nan, np.nan), None, SELECTED)
-            voided.update(_numbers(selection))
+            voided.update(selection.answers)
         elif selection.kind is SelectionKind.COMPARED:
             for bound in _bounds(selection, answers):
                 uses.append(
                     (bound, [bound.number, bound.number if bound.other is None else bound.other])
                 )
-        elif numbers := _numbers(selection):
+        elif numbers := selection.answers:
             uses.append((selection, numbers))
     pairs = [(own[0], number) for _, own in uses for number in own]
     owner = [at for at, (_, own) in enumerate(uses) for _ in own]
@@ -513,14 +513,6 @@ def _take_charges(
         yield from charges
     elif any(answers.is_free(number) and answers.moved(number) for number in numbers):
         answers.notes.append("if all scores were released")
-
-
-def _numbers(selection: AnswerSelection) -> list[int]:
-    """The answers in a selection."""
-    every = [selection.numbers]
-    if selection.limit_numbers is not None:
-        every.append(selection.limit_numbers)
-    return [number for number in np.concatenate(every).tolist() if number >= 0]
 
 
 def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:

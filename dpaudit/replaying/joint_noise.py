@@ -54,7 +54,8 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
     uses = Counter(
         number for noise in noises if noise.on is not None for number in noise.on.tolist()
     )
-    known = _used_answers(transcript) | {number for number, times in uses.items() if times > 1}
+    known = transcript.released | {number for number, times in uses.items() if times > 1}
+    known |= {number for selection in transcript.selections for number in selection.answers}
     for place, noise in enumerate(noises):
         if noise.on is None:
             continue
@@ -71,17 +72,6 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
     kept = [at for at in range(len(steps)) if at not in gone]
     transcript.noisy = [steps[at] for at in kept]
     _name_shared_draws(transcript.noisy, [noises[at].parts[0] for at in kept])
-
-
-def _used_answers(transcript: Transcript) -> set[int]:
-    """The answers that are released or selected from."""
-    selected = [selection.numbers for selection in transcript.selections]
-    selected += [
-        selection.limit_numbers
-        for selection in transcript.selections
-        if selection.limit_numbers is not None
-    ]
-    return transcript.released | {number for numbers in selected for number in numbers.tolist()}
 
 
 def _step_of(steps: Sequence[NoisyStep], on: IntArray, known: Collection[int]) -> int | None:

@@ -178,6 +178,12 @@ class AnswerSelection:
     limit_factor: FloatArray | None = None
     is_equal: bool = True
 
+    @property
+    def answers(self) -> list[int]:
+        """Numbers of all its answers."""
+        limits = [] if self.limit_numbers is None else self.limit_numbers.tolist()
+        return [number for number in (*self.numbers.tolist(), *limits) if number >= 0]
+
 
 class PartKind(StrEnum):
     """How the worlds part although all answers and coins are equal."""

@@ -123,11 +123,6 @@ class Seeded:
         """The seed that was set in this fit, or before all fits; None if in another one."""
         return self._dpaudit_seed if self._dpaudit_fit in (0, marks.world.fit) else None
 
-    @property
-    def dpaudit_hears(self) -> bool:
-        """Whether a draw made now is intercepted."""
-        return marks.world.hears_draw
-
     def dpaudit_count_draw(self, where: Site) -> None:
         """Counts a draw of coins, and notes the generator's seed."""
         marks.world.count_draw(where)
@@ -148,7 +143,7 @@ def intercepted(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
         marks.world.count_draw(site())
         if marks.world.natural:
@@ -178,7 +173,7 @@ def _noise_method(name: str, law: str, defaults: Dict[str, Any]) -> Callable[...
     """A method that draws noise of a law."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
         given = {**defaults, **dict(zip((*defaults, "size", "dtype"), args)), **kwargs}
         if any(value is _REQUIRED for value in given.values()):
@@ -239,7 +234,7 @@ class _Heard(Seeded):
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Coins, scaled."""
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return self.dpaudit_plain.uniform(self, low, high, size)
         where = site()
         size = _size(size, low, high)
@@ -254,7 +249,7 @@ class _Heard(Seeded):
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Coins."""
-        if not self.dpaudit_hears or out is not None:
+        if not marks.world.hears_draw or out is not None:
             if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
                 return PlainState.random_sample(self, size)
             return PlainGenerator.random(self, size, dtype=dtype, out=out)
@@ -364,7 +359,7 @@ class _Heard(Seeded):
 
     def multivariate_normal(self, mean: Any, cov: Any, *args: Any, **kwargs: Any) -> Any:
         """As numpy's; one vector is noise, its covariance made of independent draws."""
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return self.dpaudit_plain.multivariate_normal(self, mean, cov, *args, **kwargs)
         world, where = marks.world, site()
         mean, cov = (

@@ -41,7 +41,7 @@ class HeardRandom(Seeded, _Plain):
 
     def uniform(self, a: Any = 0.0, b: Any = 1.0) -> Any:
         """A coin, scaled."""
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             drawn = self.dpaudit_plain.random(self)
         else:
             where, world = site(), marks.world
@@ -76,7 +76,7 @@ class HeardRandom(Seeded, _Plain):
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
     ) -> Any:
         """Draws with known probabilities."""
-        if not self.dpaudit_hears or (weights is None and cum_weights is None):
+        if not marks.world.hears_draw or (weights is None and cum_weights is None):
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
         marks.world.count_draw(site())
         if marks.world.natural:
@@ -108,7 +108,7 @@ def _noise_method(
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         given = bound.args[1:]
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return getattr(self.dpaudit_plain, name)(self, *given)
         where, world = site(), marks.world
         world.count_draw(where)
