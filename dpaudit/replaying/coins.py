@@ -109,9 +109,8 @@ class _Score(NamedTuple):
         """What it looks at first, in words, given the features in words."""
         own: list[str] = [names[column] for column in self.columns.tolist()]
         pairs = zip(*_differences(len(own)), strict=True)
-        return [*own, *(f"{own[left]} - {own[right]}" for left, right in pairs)][
-            int(self.places[0])
-        ]
+        every = [*own, *(f"{own[left]} - {own[right]}" for left, right in pairs)]
+        return every[int(self.places[0])]
 
 
 @dataclass
