@@ -472,7 +472,8 @@ def find_foreign_seeds(fits: Fits, findings: ReplayFindings) -> None:
 
 def prove_from_release(fits: Fits, options: Options, findings: ReplayFindings) -> None:
     """Tries to prove a bound above the claim from what is released: by reading, then by coins."""
-    alpha = 1.0 - fits.spec.settings.confidence
+    # each of the two methods has half of the error probability
+    alpha = (1.0 - fits.spec.settings.confidence) / 2
     first, budget = fits.count, options.fits or _budget(fits.pace)
     without = findings.ignored
     may_read = is_overspent(fits.spec.claim, findings.spent) or findings.spent.value is None
@@ -483,14 +484,12 @@ def prove_from_release(fits: Fits, options: Options, findings: ReplayFindings) -
                 fits,
                 readings,
                 findings.pilots[-1].draws,
-                alpha=alpha / 2,
+                alpha=alpha,
                 budget=budget - (fits.count - first),
             )
     left = budget - (fits.count - first)
     if options.coins and findings.proof is None and left > 2 * len(WORLDS):
-        findings.game = run_game(
-            fits, alpha=alpha / 2, budget=left, seconds=_PATIENCE, without=without
-        )
+        findings.game = run_game(fits, alpha=alpha, budget=left, seconds=_PATIENCE, without=without)
 
 
 def _budget(pace: float) -> int:

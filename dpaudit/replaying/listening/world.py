@@ -83,8 +83,8 @@ class ListeningWorld:
         next_answer: Number of the next answer.
         draws: How often each line has drawn, be it one value or an array.
         bent: Lines whose uniform draws were made into noise by a formula, in any fit.
-        curved: How uniform draws are used that noise is made of, by where they lie; and their
-            state, so that no later draws lie there.
+        curved: How uniform draws that noise is made of are used, by their address in memory; and
+            their state, which keeps that address taken.
         curve_ids: Numbers of the draws of that noise, by how it is made.
         release_seen: What the fit released, once it has ended.
         compared: How often answers were compared with plain limits.
