@@ -50,6 +50,8 @@ NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
 _PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples")
 """Fields of an order that are sent to the worlds unchanged."""
+Sides = Sequence[dict[str, Any]]
+"""The same question of both worlds."""
 _ASKABLE: Final = frozenset(("choose", "coin", "operand", "located", "spend", "zero"))
 """Kinds of notes that become questions if their line is asked."""
 
@@ -329,7 +331,7 @@ class _Match:
                 lines = [None if kind is None else kind[1] for kind in kinds]
                 raise _Parted(PartKind.STEPS, (lines[0], lines[1]), *steps)
             kind, site = kinds[0]
-            reply = getattr(self, f"_on_{kind}")(site, *messages)
+            reply = getattr(self, f"_on_{kind}")(site, messages)
             for world in questions:
                 self._processes[world].events.send(reply)
                 self._waiting.discard(world)
@@ -513,46 +515,43 @@ class _Match:
 
     # -- the questions ---------------------------------------------------------------------------
 
-    def _on_notes(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        del site, inside, outside
+    def _on_notes(self, site: Site, sides: Sides) -> Any:
+        del site, sides
         return {}
 
-    def _on_rows(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        if inside["size"] == outside["size"]:
+    def _on_rows(self, site: Site, sides: Sides) -> Any:
+        inside, outside = (side["size"] for side in sides)
+        if inside == outside:
             return {"shared": False}
-        if self.place is None or abs(inside["size"] - outside["size"]) != 1:
-            sizes = (f"size {inside['size']}", f"size {outside['size']}")
-            raise _Parted(PartKind.SHAPES, (site, site), *sizes)
+        if self.place is None or abs(inside - outside) != 1:
+            raise _Parted(PartKind.SHAPES, (site, site), f"size {inside}", f"size {outside}")
         return {"shared": True, "place": self.place}
 
-    def _on_equal(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        first, second = inside["value"], outside["value"]
-        equal = are_same(first, second)
-        if not equal and inside["what"] == "operand":
+    def _on_equal(self, site: Site, sides: Sides) -> Any:
+        first, second = (side["value"] for side in sides)
+        equal, what = are_same(first, second), sides[0]["what"]
+        if not equal and what == "operand":
             raise _Parted(PartKind.OPERANDS, (site, site), as_text(first), as_text(second))
-        if not equal and inside["what"] == "spend":
+        if not equal and what == "spend":
             self._say_unfollowed(site, "noise or a coin is combined with data by more than a sum")
-        if inside["what"] == "zero" and self.transcript.tosses:
+        if what == "zero" and self.transcript.tosses:
             equal = False  # a sum over an empty sub-sample is an answer as well
         return {"equal": equal}
 
-    def _on_answer(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        sides = (inside, outside)
+    def _on_answer(self, site: Site, sides: Sides) -> Any:
         shapes = [np.shape(side["before"]) for side in sides]
         if shapes[0] != shapes[1]:
             raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
         names = [[part["law"] for part in side["parts"]] for side in sides]
         if names[0] != names[1]:
             raise _Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
-        before = Pair(flat(inside["before"]), flat(outside["before"]))
+        before = Pair(*(flat(side["before"]) for side in sides))
         noise = flat(sides[self._base]["noise"])
         value = self._answer_of(site, before, noise, sides)
         self._add_step(site, before, sides, value, key=self._key("answer", site))
         return {"value": value.reshape(shapes[0])}
 
-    def _answer_of(
-        self, site: Site, before: Pair, noise: FloatArray, sides: tuple[dict[str, Any], ...]
-    ) -> FloatArray:
+    def _answer_of(self, site: Site, before: Pair, noise: FloatArray, sides: Sides) -> FloatArray:
         """The value before noise in the base world plus noise, as drawn or as ordered."""
         key = ("answer", site, self._turns["answer", site] + 1)
         if key in self.order.nudged:
@@ -580,7 +579,7 @@ class _Match:
         self,
         site: Site,
         before: Pair,
-        sides: tuple[dict[str, Any], ...],
+        sides: Sides,
         value: FloatArray,
         *,
         key: Question | None = None,
@@ -617,18 +616,18 @@ class _Match:
         """Number of the record's latest coin."""
         return len(self.transcript.tosses) - 1 if self.transcript.tosses else None
 
-    def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        tables = _shares(site, inside, outside)
+    def _on_choose(self, site: Site, sides: Sides) -> Any:
+        tables = _shares(site, sides)
         base = tables[self._base]
-        places = self._rng.choice(len(base), size=int(inside["count"]), p=base)
-        self._add_choice(site, [tables] * len(places), places, is_late=inside["late"])
+        places = self._rng.choice(len(base), size=int(sides[0]["count"]), p=base)
+        self._add_choice(site, [tables] * len(places), places, is_late=sides[0]["late"])
         return {"places": places}
 
-    def _on_pick(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+    def _on_pick(self, site: Site, sides: Sides) -> Any:
         """Distinct places drawn one after another, with the probabilities of those left."""
-        left = _shares(site, inside, outside)
+        left = _shares(site, sides)
         tables, places = [], []
-        for _ in range(int(inside["count"])):
+        for _ in range(int(sides[0]["count"])):
             now = Pair(*(chances / chances.sum() for chances in left))
             base = now[self._base]
             places.append(int(self._rng.choice(len(base), p=base)))
@@ -637,12 +636,11 @@ class _Match:
                 *(np.where(np.arange(len(chances)) == places[-1], 0.0, chances) for chances in left)
             )
         drawn = np.asarray(places, dtype=np.int64)
-        self._add_choice(site, tables, drawn, is_late=inside["late"])
+        self._add_choice(site, tables, drawn, is_late=sides[0]["late"])
         return {"places": drawn}
 
-    def _on_coin(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+    def _on_coin(self, site: Site, sides: Sides) -> Any:
         """Compares uniform draws that lie in [low, high) with limits and decides their side."""
-        sides = (inside, outside)
         shapes = [np.shape(side["limit"]) for side in sides]
         if shapes[0] != shapes[1]:
             raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
@@ -655,14 +653,14 @@ class _Match:
         under = (drawn if self.order.edge is None else self.order.edge) < base
         moved = below[0] != below[1]
         if under.size == 1:
-            self._compare_again(site, inside, below, bool(under[0]))
+            self._compare_again(site, sides[0], below, bool(under[0]))
         elif np.any(moved):
             tables = [
                 Pair(np.array([p, 1.0 - p]), np.array([q, 1.0 - q]))
                 for p, q in zip(below[0][moved], below[1][moved], strict=True)
             ]
             sides_seen = np.where(under[moved], 0, 1)
-            self._add_choice(site, tables, sides_seen, is_late=inside["late"])
+            self._add_choice(site, tables, sides_seen, is_late=sides[0]["late"])
         return {"under": under.astype(np.uint8)}
 
     def _compare_again(
@@ -698,10 +696,10 @@ class _Match:
         self.transcript.unfollowed.append(Unfollowed(site, why))
 
 
-def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> Pair:
+def _shares(site: Site, sides: Sides) -> Pair:
     """The probabilities of places in each world."""
-    weights = [np.asarray(message["weights"], dtype=float) for message in (inside, outside)]
-    counts = inside["count"], outside["count"]
+    weights = [np.asarray(side["weights"], dtype=float) for side in sides]
+    counts = [side["count"] for side in sides]
     if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
         pairs = zip(counts, weights, strict=True)
         values = (f"{count} of {len(table)} places" for count, table in pairs)
