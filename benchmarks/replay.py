@@ -29,7 +29,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
-from dpaudit.replaying.processes import opened_processes, started_as
+from dpaudit.replaying.processes import open_processes, prepare_start
 from dpaudit.versions import versions
 
 ROWS: Final = 200
@@ -100,10 +100,10 @@ def measured(method: str, rounds: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        started_as(spec) as start,
-        opened_processes(start) as processes,
+        prepare_start(spec) as start,
+        open_processes(start) as processes,
     ):
-        fits = Fits.of(processes, spec)
+        fits = Fits(processes, spec)
         listening = set(cpu_of_children())
         session = WorkerSession(start, folder=Path(folder))
         [plain] = set(cpu_of_children()) - listening

@@ -22,7 +22,7 @@ from dpaudit.replaying.costs import (
     PureCost,
     StepCost,
     TableCost,
-    short,
+    shorten,
 )
 from dpaudit.replaying.laws import DiscreteGaussian, FloatArray, Gaussian, IntArray, NoiseLaw
 from dpaudit.replaying.selections import (
@@ -33,7 +33,7 @@ from dpaudit.replaying.selections import (
     log_cells,
     log_largest,
     log_rounds,
-    scaled,
+    scale_law,
 )
 from dpaudit.replaying.transcript import AnswerSelection, NoisyStep, SelectionKind, Site, Transcript
 
@@ -93,14 +93,14 @@ def charges_of(transcript: Transcript, *, is_internal: Callable[[Site], bool]) -
             charged alone and in full, for the ledger; others do not count with them.
     """
     answers = _Answers(transcript, is_internal)
-    charges = [*_shared(answers), *_selected(answers)]
+    charges = [*_charge_shared(answers), *_charge_selected(answers)]
     for step, left, moves in zip(answers.steps, answers.left, answers.moves, strict=True):
-        charges += _in_full(step, left & moves)
+        charges += _charge_in_full(step, left & moves)
     for choice in transcript.choices:
         for pair in choice.tables:
             cost = TableCost.of(pair.inside, pair.outside)
             charges.append(StepCharge(choice.site, cost, choice.toss, SELECTED))
-    moved = (one for one in charges if not one.cost.epsilon <= _NOTHING)
+    moved = (charge for charge in charges if not charge.cost.epsilon <= _NOTHING)
     notes = tuple(dict.fromkeys(answers.notes))
     return Charges(tuple(moved), frozenset(answers.selected), notes)
 
@@ -120,16 +120,16 @@ class _Answers:
         self.transcript = transcript
         self.steps = sorted(transcript.noisy, key=lambda step: step.first)
         self.left = [np.ones(step.answer.size, dtype=bool) for step in self.steps]
-        self.moves = [_moves(step) for step in self.steps]
+        self.moves = [_which_move(step) for step in self.steps]
         self.selected: set[int] = set()
         self.notes: list[str] = []
         self._starts = [step.first for step in self.steps]
         self._internal = [is_internal(step.site) for step in self.steps]
         self._taken: set[int] = set()
 
-    def own(self) -> Iterator[NoisyStep]:
+    def public_steps(self) -> Iterator[NoisyStep]:
         """The steps that are not internal."""
-        return (one for one, hidden in zip(self.steps, self._internal, strict=True) if not hidden)
+        return (step for step, hidden in zip(self.steps, self._internal, strict=True) if not hidden)
 
     def place(self, number: int) -> tuple[int, int]:
         """The step of an answer, and its place there; -1 twice for one without noise."""
@@ -168,12 +168,12 @@ class _Answers:
 
     def kinds(self, numbers: Sequence[int]) -> Iterator[list[int]]:
         """Answers of known laws, by the classes of these laws and what is no array in them."""
-        found: dict[object, list[int]] = defaultdict(list)
+        by_kind: dict[object, list[int]] = defaultdict(list)
         for number in numbers:
             step = self.step(number)
             if step.laws is not None and not step.is_lost:
-                found[(*map(_kind, step.laws), step.toss)].append(number)
-        yield from found.values()
+                by_kind[(*map(_kind, step.laws), step.toss)].append(number)
+        yield from by_kind.values()
 
     def scores(self, numbers: Sequence[int], world: int) -> Scores:
         """Answers of one kind in one world: their values before noise, and their noise."""
@@ -183,7 +183,7 @@ class _Answers:
             step, place = self.place(number)
             places[step].append(place)
             order[step].append(at)
-        back = np.argsort(np.concatenate([np.asarray(one) for one in order.values()]))
+        back = np.argsort(np.concatenate([np.asarray(positions) for positions in order.values()]))
         before = np.concatenate(
             [self.steps[step].before[world][own] for step, own in places.items()]
         )
@@ -192,23 +192,23 @@ class _Answers:
             known = self.steps[step].laws
             assert known is not None
             laws.append(known[world].element(np.asarray(own), self.steps[step].answer.size))
-        return Scores(before[back], _joined(laws).element(back, len(back)))
+        return Scores(before[back], _join_laws(laws).element(back, len(back)))
 
-    def alone(self, number: int) -> list[StepCharge]:
+    def charge_alone(self, number: int) -> list[StepCharge]:
         """The charges of one answer in full."""
         at, place = self.place(number)
         only = np.arange(self.left[at].size) == place
-        return _in_full(self.steps[at], only & self.moves[at])
+        return _charge_in_full(self.steps[at], only & self.moves[at])
 
 
 def _kind(law: NoiseLaw) -> object:
     fields = vars(law).items()
-    plain = ((name, one) for name, one in fields if not isinstance(one, np.ndarray | tuple))
-    counts = (len(one) for _, one in fields if isinstance(one, tuple))
+    plain = ((name, value) for name, value in fields if not isinstance(value, np.ndarray | tuple))
+    counts = (len(value) for _, value in fields if isinstance(value, tuple))
     return (type(law), *plain, *counts)
 
 
-def _joined(laws: Sequence[NoiseLaw]) -> NoiseLaw:
+def _join_laws(laws: Sequence[NoiseLaw]) -> NoiseLaw:
     """The law of the elements of several laws of one kind."""
     if len(laws) == 1:
         return laws[0]
@@ -216,7 +216,7 @@ def _joined(laws: Sequence[NoiseLaw]) -> NoiseLaw:
     for name, first in vars(laws[0]).items():
         every = [getattr(law, name) for law in laws]
         if isinstance(first, tuple):
-            fields[name] = tuple(np.concatenate(one) for one in zip(*every, strict=True))
+            fields[name] = tuple(np.concatenate(column) for column in zip(*every, strict=True))
         else:
             fields[name] = np.concatenate(every) if isinstance(first, np.ndarray) else first
     return type(laws[0])(**fields)
@@ -237,7 +237,7 @@ def shift_of(inside: FloatArray, outside: FloatArray) -> FloatArray:
         return np.where(same, 0.0, inside - outside)
 
 
-def _moves(step: NoisyStep) -> NDArray[np.bool_]:
+def _which_move(step: NoisyStep) -> NDArray[np.bool_]:
     """Which answers differ before noise, or in the law of their noise."""
     moves: NDArray[np.bool_] = np.not_equal(shift_of(*step.before), 0)
     if step.laws is None:
@@ -248,7 +248,7 @@ def _moves(step: NoisyStep) -> NDArray[np.bool_]:
     return np.logical_or(moves, np.logical_not(inside.equals(outside)))
 
 
-def _in_full(step: NoisyStep, left: NDArray[np.bool_]) -> list[StepCharge]:
+def _charge_in_full(step: NoisyStep, left: NDArray[np.bool_]) -> list[StepCharge]:
     """The charges of those answers of a step, which move, in full."""
     if not left.any():
         return []
@@ -297,7 +297,7 @@ def _costs(site: Site, law: NoiseLaw, other: NoiseLaw, shift: FloatArray) -> Ite
                 why = f"the scale of the noise at {site} depends on the data"
             yield OpenCost(why, np.inf, np.nan)
             return
-        loss = short(loss)
+        loss = shorten(loss)
         if law.name == "laplace":
             yield NoiseCost(law.name, 1.0, loss)
         elif law.name == "discrete laplace":
@@ -323,29 +323,31 @@ class _Use(NamedTuple):
     factor: float
 
 
-def _shared(answers: _Answers) -> Iterator[StepCharge]:
+def _charge_shared(answers: _Answers) -> Iterator[StepCharge]:
     """The charges of answers that share draws of noise."""
     uses = [
         _Use(number, draw, factor)
-        for step in answers.own()
+        for step in answers.public_steps()
         if step.draws
         for number, draws in zip(step.numbers.tolist(), step.draws, strict=True)
         for draw, factor in draws
         if factor != 0
     ]
-    if len({one.draw for one in uses}) == len(uses):
+    if len({use.draw for use in uses}) == len(uses):
         return
-    for part in _components([(one.number, ~one.draw) for one in uses]):
+    for part in _components([(use.number, ~use.draw) for use in uses]):
         own = [uses[at] for at in part.tolist()]
-        if len({one.draw for one in own}) == len(own):
+        if len({use.draw for use in own}) == len(own):
             continue
-        numbers = list(dict.fromkeys(one.number for one in own))
+        numbers = list(dict.fromkeys(use.number for use in own))
         answers.take(numbers, selected=False)
         if any(map(answers.moved, numbers)):
-            yield from _together(numbers, own, answers)
+            yield from _charge_together(numbers, own, answers)
 
 
-def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> Iterator[StepCharge]:
+def _charge_together(
+    numbers: list[int], uses: Sequence[_Use], answers: _Answers
+) -> Iterator[StepCharge]:
     """The charges of answers that share draws, some of which move."""
     places = [answers.place(number) for number in numbers]
     steps = [answers.steps[at] for at, _ in places]
@@ -358,13 +360,13 @@ def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> It
     if any(step.laws is None or step.is_lost for step in steps):
         yield not_known("the law of shared noise is not known")
         return
-    draws = {draw: at for at, draw in enumerate(dict.fromkeys(one.draw for one in uses))}
+    draws = {draw: at for at, draw in enumerate(dict.fromkeys(use.draw for use in uses))}
     if len(numbers) > _MOST_SHARED or len(draws) > 2 * _MOST_SHARED:
         yield not_known("too many answers share noise")
         return
     own = [(step, place) for step, (_, place) in zip(steps, places, strict=True)]
     inside, outside, scale, other_scale = np.asarray(
-        [[one[place] for one in (*step.before, *step.scales)] for step, place in own]
+        [[values[place] for values in (*step.before, *step.scales)] for step, place in own]
     ).T
     shift = shift_of(inside, outside)
     if not np.all(np.isfinite(shift)):
@@ -375,8 +377,10 @@ def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> It
         return
     rows = {number: at for at, number in enumerate(numbers)}
     factors = np.zeros((len(numbers), len(draws)))
-    for one in uses:
-        factors[rows[one.number], draws[one.draw]] += one.factor
+    for use in uses:
+        factors[rows[use.number], draws[use.draw]] += use.factor
+    # answers = factors @ draws: moves of the draws that explain the shift cost what the answers do,
+    # or more (post-processing); a shift outside the range of the factors has no limit
     error = _EQUAL * float(np.max(np.abs(shift))) + _NOTHING * float(np.nanmax(np.abs(inside)))
     left, sizes, right = np.linalg.svd(factors, full_matrices=False)
     known = sizes > _DEPENDENT * max(sizes[0], 1e-300)
@@ -391,11 +395,11 @@ def _together(numbers: list[int], uses: Sequence[_Use], answers: _Answers) -> It
     if names == {"gaussian"} and moves is not None:
         yield StepCharge(site, GaussianCost(float(np.linalg.norm(moves))), toss, RELEASED)
     elif names == {"laplace"} and moves is not None:
-        for loss in map(short, np.abs(moves).tolist()):
+        for loss in map(shorten, np.abs(moves).tolist()):
             if loss > _NOTHING:
                 yield StepCharge(site, NoiseCost("laplace", 1.0, loss), toss, RELEASED)
-    elif known.sum() == 1 and len({one[:2] for one in uses}) == len(uses):
-        yield from answers.alone(numbers[0])
+    elif known.sum() == 1 and len({use[:2] for use in uses}) == len(uses):
+        yield from answers.charge_alone(numbers[0])
     else:
         yield not_known("the cost of shared noise is not known")
 
@@ -408,12 +412,12 @@ def _least_moves(factors: FloatArray, shift: FloatArray) -> FloatArray | None:
     """
     size = float(np.max(np.abs(shift)))
     both = np.hstack([factors, -factors])
-    found = scipy.optimize.linprog(
+    solution = scipy.optimize.linprog(
         np.ones(both.shape[1]), A_eq=both, b_eq=shift / size, method="highs"
     )
-    if found.x is None:
+    if solution.x is None:
         return None
-    first, second = np.split(found.x * size, 2)
+    first, second = np.split(solution.x * size, 2)
     return np.asarray(first - second)
 
 
@@ -451,6 +455,7 @@ class _Bound(NamedTuple):
     def mirrored(self) -> _Bound:
         """The same comparison, seen from the other answer."""
         assert self.other is not None
+        # x > a y + b is y < (x - b) / a for a > 0, and y > (x - b) / a for a < 0
         is_above = self.is_above == (self.slope < 0)
         slope, offset = 1.0 / self.slope, -self.offset / self.slope
         return _Bound(self.other, self.number, slope, offset, is_above)
@@ -460,7 +465,7 @@ Use = AnswerSelection | _Bound
 """A largest, an order, or one comparison."""
 
 
-def _selected(answers: _Answers) -> Iterator[StepCharge]:
+def _charge_selected(answers: _Answers) -> Iterator[StepCharge]:
     """The charges of answers that are only selected from, where their probability is known."""
     uses: list[tuple[Use, list[int]]] = []
     voided: set[int] = set()
@@ -468,52 +473,46 @@ def _selected(answers: _Answers) -> Iterator[StepCharge]:
         if not selection.is_equal:
             why = f"noise meets values that differ between the worlds at {selection.site}"
             yield StepCharge(selection.site, OpenCost(why, np.nan, np.nan), None, SELECTED)
-            voided.update(_numbers(selection))
+            voided.update(selection.answers)
         elif selection.kind is SelectionKind.COMPARED:
-            for one in _bounds(selection, answers):
-                uses.append((one, [one.number, one.number if one.other is None else one.other]))
-        elif numbers := _numbers(selection):
+            for bound in _bounds(selection, answers):
+                uses.append(
+                    (bound, [bound.number, bound.number if bound.other is None else bound.other])
+                )
+        elif numbers := selection.answers:
             uses.append((selection, numbers))
     pairs = [(own[0], number) for _, own in uses for number in own]
     owner = [at for at, (_, own) in enumerate(uses) for _ in own]
     constant: dict[int, list[float]] = {}
     for part in _components(pairs) if pairs else []:
-        group = [uses[at][0] for at in dict.fromkeys(owner[one] for one in part.tolist())]
-        numbers = list(dict.fromkeys(pairs[one][1] for one in part.tolist()))
-        if not any(answers.moved(one) for one in numbers):
+        group = [uses[at][0] for at in dict.fromkeys(owner[place] for place in part.tolist())]
+        numbers = list(dict.fromkeys(pairs[place][1] for place in part.tolist()))
+        if not any(answers.moved(number) for number in numbers):
             continue
-        free = all(answers.is_free(one) and one not in voided for one in numbers)
-        bounds = [one for one in group if isinstance(one, _Bound)]
-        selections = [one for one in group if isinstance(one, AnswerSelection)]
+        free = all(answers.is_free(number) and number not in voided for number in numbers)
+        bounds = [use for use in group if isinstance(use, _Bound)]
+        selections = [use for use in group if isinstance(use, AnswerSelection)]
         if free and len(numbers) == 1 and not selections:
-            constant[numbers[0]] = [one.offset for one in bounds]
+            constant[numbers[0]] = [bound.offset for bound in bounds]
             continue
-        found = None
+        charges = None
         if free and not bounds:
-            found = _of_rounds(selections, numbers, answers)
+            charges = _charge_rounds(selections, numbers, answers)
         elif free and not selections:
-            found = _of_star(bounds, numbers, answers)
-        yield from _counted(found, numbers, answers)
-    yield from _of_constants(constant, answers)
+            charges = _charge_star(bounds, numbers, answers)
+        yield from _take_charges(charges, numbers, answers)
+    yield from _charge_constants(constant, answers)
 
 
-def _counted(
-    found: list[StepCharge] | None, numbers: Sequence[int], answers: _Answers
+def _take_charges(
+    charges: list[StepCharge] | None, numbers: Sequence[int], answers: _Answers
 ) -> Iterator[StepCharge]:
     """The charges of a group of answers; if there are none, they are left to be charged in full."""
-    if found is not None:
+    if charges is not None:
         answers.take(numbers, selected=True)
-        yield from found
-    elif any(answers.is_free(one) and answers.moved(one) for one in numbers):
+        yield from charges
+    elif any(answers.is_free(number) and answers.moved(number) for number in numbers):
         answers.notes.append("if all scores were released")
-
-
-def _numbers(selection: AnswerSelection) -> list[int]:
-    """The answers in a selection."""
-    every = [selection.numbers]
-    if selection.limit_numbers is not None:
-        every.append(selection.limit_numbers)
-    return [one for one in np.concatenate(every).tolist() if one >= 0]
 
 
 def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
@@ -532,11 +531,11 @@ def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
         selection.outcome,
     )
     for number, factor, offset, other, by, limit, outcome in zip(
-        *(one.tolist() for one in columns), strict=True
+        *(column.tolist() for column in columns), strict=True
     ):
         free = [
-            one if size_ != 0 and answers.is_free(one) else None
-            for one, size_ in ((number, factor), (other, by))
+            answer if multiple != 0 and answers.is_free(answer) else None
+            for answer, multiple in ((number, factor), (other, by))
         ]
         if free[0] is None and number >= 0:
             offset += factor * answers.value(number)
@@ -550,19 +549,21 @@ def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
             yield _Bound(free[1], None, 0.0, (offset - limit) / by, bool(outcome) == (by < 0))
 
 
-def _of_constants(constant: dict[int, list[float]], answers: _Answers) -> Iterator[StepCharge]:
+def _charge_constants(constant: dict[int, list[float]], answers: _Answers) -> Iterator[StepCharge]:
     """The charges of answers that are compared with constants: of the cells between these."""
     batches: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for at, kind in enumerate(answers.kinds([one for one in constant if answers.moved(one)])):
+    for at, kind in enumerate(
+        answers.kinds([number for number in constant if answers.moved(number)])
+    ):
         for number in kind:
             batches[at, len(set(constant[number]))].append(number)
     for numbers in batches.values():
         worlds = [answers.scores(numbers, world) for world in (0, 1)]
-        if not all(one.law.has_cdf for one in worlds):
-            yield from _counted(None, numbers, answers)
+        if not all(scores.law.has_cdf for scores in worlds):
+            yield from _take_charges(None, numbers, answers)
             continue
-        bounds = np.asarray([sorted(set(constant[one])) for one in numbers])
-        tables = [np.exp(log_cells(one, _cuts(bounds, one))) for one in worlds]
+        bounds = np.asarray([sorted(set(constant[number])) for number in numbers])
+        tables = [np.exp(log_cells(scores, _cuts(bounds, scores))) for scores in worlds]
         answers.take(numbers, selected=True)
         for number, inside, outside in zip(numbers, *tables, strict=True):
             step = answers.step(number)
@@ -578,12 +579,12 @@ def _cuts(bounds: FloatArray, scores: Scores) -> FloatArray:
     return np.sort(np.hstack(list(both)), axis=1)
 
 
-def _of_rounds(
+def _charge_rounds(
     selections: Sequence[AnswerSelection], numbers: Sequence[int], answers: _Answers
 ) -> list[StepCharge] | None:
     """The charges of a largest score, of the largest ones in turn, or of an order."""
     first = selections[0]
-    kept = _scored(first)
+    kept = _are_answers(first)
     if kept is None or set(first.numbers[kept].tolist()) != set(numbers):
         return None
     kinds = list(answers.kinds(numbers))
@@ -598,17 +599,19 @@ def _of_rounds(
         winners = _winners(selections)
         if winners is None:
             return None
-        places = [own.index(one) for one in winners]
+        places = [own.index(winner) for winner in winners]
     worlds = []
     for world in (0, 1):
         scores = answers.scores(own, world)
-        law = scaled(scores.law, first.factor[kept])
+        law = scale_law(scores.law, first.factor[kept])
         if law is None:
             return None
         before = scores.before * first.factor[kept] + first.offset[kept]
         worlds.append(Scores(before, law))
     if len(places) == 1:
-        logs = [[one] if (one := log_largest(scores)) is not None else None for scores in worlds]
+        logs = [
+            [largest] if (largest := log_largest(scores)) is not None else None for scores in worlds
+        ]
     else:
         logs = [log_rounds(scores, places) for scores in worlds]
     inside, outside = logs
@@ -618,17 +621,17 @@ def _of_rounds(
         answers.notes.append(f"the order seen at {first.site} counts")
     step = answers.step(own[0])
     return [
-        StepCharge(step.site, TableCost.of(*map(_normalised, pair)), step.toss, SELECTED)
+        StepCharge(step.site, TableCost.of(*map(_normalise, pair)), step.toss, SELECTED)
         for pair in zip(inside, outside, strict=True)
     ]
 
 
-def _normalised(logs: FloatArray) -> FloatArray:
+def _normalise(logs: FloatArray) -> FloatArray:
     chances = np.exp(logs)
     return np.asarray(chances / chances.sum())
 
 
-def _scored(selection: AnswerSelection) -> NDArray[np.bool_] | None:
+def _are_answers(selection: AnswerSelection) -> NDArray[np.bool_] | None:
     """Which scores are answers; None if others can be the largest, or an answer occurs twice."""
     kept = (selection.numbers >= 0) & (selection.factor != 0) & np.isfinite(selection.offset)
     twice = len(np.unique(selection.numbers[kept])) < kept.sum()
@@ -637,26 +640,28 @@ def _scored(selection: AnswerSelection) -> NDArray[np.bool_] | None:
 
 def _winners(selections: Sequence[AnswerSelection]) -> list[int] | None:
     """The largest, the largest of the rest, and so on; None if these are other selections."""
-    found: list[int] = []
+    winners: list[int] = []
     before: dict[int, tuple[float, float]] = {}
     for selection in selections:
-        kept = _scored(selection)
+        kept = _are_answers(selection)
         if kept is None or selection.kind is not SelectionKind.LARGEST:
             return None
         numbers = selection.numbers[kept].tolist()
         each = zip(selection.factor[kept].tolist(), selection.offset[kept].tolist(), strict=True)
         own = dict(zip(numbers, each, strict=True))
         winner = int(selection.numbers[int(selection.outcome[0])])
-        if found and own == before and winner == found[-1]:
+        if winners and own == before and winner == winners[-1]:
             continue  # the same once more
-        if found and own != {one: row for one, row in before.items() if one != found[-1]}:
+        if winners and own != {
+            number: row for number, row in before.items() if number != winners[-1]
+        }:
             return None
         before = own
-        found.append(winner)
-    return found
+        winners.append(winner)
+    return winners
 
 
-def _of_star(
+def _charge_star(
     bounds: Sequence[_Bound], numbers: Sequence[int], answers: _Answers
 ) -> list[StepCharge] | None:
     """The charge of answers that are compared with one noisy limit (the sparse vector technique).
@@ -664,36 +669,38 @@ def _of_star(
     It is the loss of all outcomes together, or of those with one outcome reversed, if that is
     larger; and no larger than that of all answers in full.
     """
-    degree = Counter(one for bound in bounds for one in (bound.number, bound.other))
-    centre = max((bounds[0].other, bounds[0].number), key=lambda one: degree[one])
-    if centre is None or any(one.other is None or one.slope == 0 for one in bounds):
+    degree = Counter(number for bound in bounds for number in (bound.number, bound.other))
+    centre = max((bounds[0].other, bounds[0].number), key=lambda number: degree[number])
+    if centre is None or any(bound.other is None or bound.slope == 0 for bound in bounds):
         return None
-    leaves = [one if one.other == centre else one.mirrored for one in bounds]
-    own = [one.number for one in leaves]
-    if any(one.other != centre for one in leaves) or len(set(own)) < len(own):
+    leaves = [bound if bound.other == centre else bound.mirrored for bound in bounds]
+    own = [leaf.number for leaf in leaves]
+    if any(leaf.other != centre for leaf in leaves) or len(set(own)) < len(own):
         return None
     kinds = [*answers.kinds(own), *answers.kinds([centre])]
-    steps = [answers.step(one) for one in (centre, own[0])]
+    steps = [answers.step(number) for number in (centre, own[0])]
     if len(kinds) != 2 or len(kinds[0]) < len(own) or steps[0].toss != steps[1].toss:
         return None
-    is_above = np.asarray([one.is_above for one in leaves])
+    is_above = np.asarray([leaf.is_above for leaf in leaves])
     slope, offset = (
-        np.asarray([getattr(one, name) for one in leaves]) for name in ("slope", "offset")
+        np.asarray([getattr(leaf, name) for leaf in leaves]) for name in ("slope", "offset")
     )
     logs = []
     for world in (0, 1):
         scores, limit = answers.scores(own, world), answers.scores([centre], world)
         if not (is_integrable(scores.law) and is_integrable(limit.law)):
             return None
-        found = log_bits(Comparisons(scores, slope, offset, limit), is_above)
-        if found is None:
+        log_chances = log_bits(Comparisons(scores, slope, offset, limit), is_above)
+        if log_chances is None:
             return None
-        logs.append(np.append(found[0], found[1]))
+        logs.append(np.append(log_chances[0], log_chances[1]))
     possible = np.maximum(*logs) > np.log(_RARE)
     possible[0] = True
-    in_full = sum(one.cost.epsilon for number in numbers for one in answers.alone(number))
+    in_full = sum(
+        charge.cost.epsilon for number in numbers for charge in answers.charge_alone(number)
+    )
     loss = min(float(np.max(np.abs(logs[0] - logs[1])[possible])), in_full)
     if loss <= _EQUAL:
         return []
     answers.notes.append(f"the outcomes seen at {steps[1].site} count")
-    return [StepCharge(steps[1].site, PureCost(short(loss)), steps[1].toss, SELECTED)]
+    return [StepCharge(steps[1].site, PureCost(shorten(loss)), steps[1].toss, SELECTED)]

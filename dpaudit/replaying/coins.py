@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -29,11 +29,12 @@ from dpaudit.model.claim import Claim
 from dpaudit.model.column import OTHER
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.named import named_attacks
-from dpaudit.plugins.protocols import FeatureName, World
+from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, IntArray
-from dpaudit.replaying.lockstep import Played
+from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.processes import WORLDS
+from dpaudit.replaying.record import GuessesFound
 from dpaudit.replaying.release import ReleaseFeatures
 
 PILOTS: Final = 8
@@ -43,44 +44,35 @@ MORE_PILOTS: Final = 40
 _FAST: Final = 0.05
 """Seconds of a fit of a fast generator."""
 _FIRST: Final = 500_000
-"""Numbers of these natural fits begin here."""
+"""These natural fits have numbers from here on."""
 _COUNTS: Final = (1, 3, 10)
 """How many features a score may add up."""
 _MOST_COLUMNS: Final = 200
 _MOST_PAIRED: Final = 24
 """Features whose differences are features, too."""
 _CERTAINTY: Final = 25.0
-"""How many times the evidence that the error probability asks for decides: a false accusation is
-the worst error, and a true one costs a dozen fits more."""
+"""The evidence that decides is this many times what the error probability requires: a false
+accusation is the worst error, and waiting costs a true one only a dozen fits."""
 LEAST: Final = 60
-"""Fits that time does not end, while the guesses are better than chance."""
+"""Fits that are made even if time is up, as long as the guesses are better than chance."""
 _OVERTIME: Final = 4
-"""How much longer a game goes on that is half won."""
+"""How many times as long a game may take once it is half won."""
 _HOPE: Final = 100
-"""Fits after which a game that goes badly is given up."""
+"""After this many fits a game that goes badly is given up."""
 _MOST_ODDS: Final = 6.0
 _TINY: Final = 1e-300
 
 
-@dataclass(frozen=True)
-class CoinGame:
+class CoinGame(NamedTuple):
     """What the game showed.
 
     Attributes:
-        fits: Fits in a world that a coin picked.
-        guesses: Those that were guessed.
-        right: Right guesses.
+        guesses: The guesses, and whether they refute the claim.
         bound: The lower bound in the quantity of the claim.
-        is_decided: Whether the claim is refuted.
-        score: What the last score looks at, in words.
     """
 
-    fits: int
-    guesses: int
-    right: int
+    guesses: GuessesFound
     bound: float
-    is_decided: bool
-    score: str
 
 
 class _Score(NamedTuple):
@@ -102,23 +94,23 @@ class _Score(NamedTuple):
     slope: float
     least: float
 
+    def raw_odds(self, values: FloatArray) -> float:
+        """The log odds of features and their differences, however small or large."""
+        return self.slope * float(np.mean((values[self.places] - self.middle) * self.weight))
+
     def odds(self, row: FloatArray) -> float:
         """The log odds of one fit; 0 where it abstains, as where a feature is missing."""
-        known = _with_differences(row[self.columns])[self.places]
-        value = self.slope * float(np.mean((known - self.middle) * self.weight))
+        value = self.raw_odds(_with_differences(row[self.columns]))
         if not math.isfinite(value) or abs(value) < self.least:
             return 0.0
         return float(np.clip(value, -_MOST_ODDS, _MOST_ODDS))
 
-    def name(self, names: Callable[[int], str]) -> str:
-        """What it looks at first, in words."""
-        place = int(self.places[0])
-        if place < len(self.columns):
-            return names(int(self.columns[place]))
-        first, second = _differences(len(self.columns))
-        at = place - len(self.columns)
-        one, other = (names(int(self.columns[side[at]])) for side in (first, second))
-        return f"{one} - {other}"
+    def name(self, names: Sequence[str]) -> str:
+        """What it looks at first, in words, given the features in words."""
+        own: list[str] = [names[column] for column in self.columns.tolist()]
+        pairs = zip(*_differences(len(own)), strict=True)
+        every = [*own, *(f"{own[left]} - {own[right]}" for left, right in pairs)]
+        return every[int(self.places[0])]
 
 
 @dataclass
@@ -145,20 +137,22 @@ class _Trials:
     def guesses(self) -> list[bool]:
         """Whether each guess is right."""
         pairs = zip(self.odds, self.worlds, strict=True)
-        return [(one > 0) == world for one, world in pairs if one]
+        return [(odds > 0) == world for odds, world in pairs if odds]
 
     @property
     def evidence(self) -> float:
         """The largest log e-value so far."""
         if not self.odds:
             return 0.0
-        guarantee = guarantee_of(self.claim)
+        guarantee, claimed = guarantee_of(self.claim), self.claim.value
         if isinstance(guarantee, EpsilonGuarantee):
-            given = {"epsilon": self.claim.value, "delta": guarantee.delta}
-            return float(np.max(e_process(self.odds, self.worlds, **given)))
-        assert isinstance(guarantee, TradeOffGuarantee)
-        trade_off, level = guarantee.trade_off, self.claim.value
-        return float(np.max(level_e_process(self.odds, self.worlds, trade_off, level=level)))
+            delta = guarantee.delta
+            evidence = e_process(self.odds, self.worlds, epsilon=claimed, delta=delta)
+        else:
+            assert isinstance(guarantee, TradeOffGuarantee)
+            trade_off = guarantee.trade_off
+            evidence = level_e_process(self.odds, self.worlds, trade_off, level=claimed)
+        return float(np.max(evidence))
 
     def bound(self, alpha: float) -> float:
         """The lower bound on the quantity of the claim."""
@@ -178,9 +172,9 @@ class _Trials:
             return False
         allowed = float(scipy.special.expit(self.claim.value)) + guarantee.delta
         sure = [
-            (one > 0) == world
-            for one, world in zip(self.odds, self.worlds, strict=True)
-            if abs(one) > self.claim.value
+            (odds > 0) == world
+            for odds, world in zip(self.odds, self.worlds, strict=True)
+            if abs(odds) > self.claim.value
         ]
         return len(sure) < 0.05 * len(self.odds) or sum(sure) <= allowed * len(sure)
 
@@ -204,20 +198,20 @@ def run_game(
     numbers = itertools.count(_FIRST)
     started, coins = time.monotonic(), fits.rng("fair coins", 0)
 
-    def play(group: Sequence[World]) -> None:
+    def make(group: Sequence[World]) -> None:
         wanted = [(world, next(numbers)) for world in group]
-        found = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
+        ended = list(fits.natural(wanted, is_heard=False, keeps_tables=True))
         if not trials.rows:
-            reader.learn(found, group)
-        trials.rows += reader.read(found, group)
+            reader.learn(ended, group)
+        trials.rows += reader.read(ended, group)
         trials.members += [world is World.IN for world in group]
 
     fits.say("pilot fits of the coin game")
-    play([*WORLDS] * PILOTS)
+    make([*WORLDS] * PILOTS)
     score = _fit_score(trials, least)
     is_fast = fits.pace < _FAST and budget >= 6 * MORE_PILOTS
     if is_fast and not (score is not None and _separates(score, trials)):
-        play([*WORLDS] * (MORE_PILOTS - PILOTS))
+        make([*WORLDS] * (MORE_PILOTS - PILOTS))
         score = _fit_score(trials, least)
     refit, block = 2 * len(trials.rows), 4
     while len(trials.rows) < budget:
@@ -230,7 +224,7 @@ def run_game(
         group = [WORLDS[int(coins.random() < 0.5)] for _ in range(block)]
         right = trials.guesses
         fits.say(f"coin game, fit {len(trials.odds)}: {sum(right)} of {len(right)} guesses right")
-        play(group)
+        make(group)
         for row in trials.rows[-block:]:
             trials.odds.append(0.0 if row is None or score is None else score.odds(row))
         if trials.evidence >= needed:
@@ -239,14 +233,14 @@ def run_game(
             score, refit = _fit_score(trials, least), 2 * len(trials.rows)
             block = min(2 * block, 16)
     is_decided = trials.evidence >= needed
-    return CoinGame(
+    guesses = GuessesFound(
         fits=len(trials.odds),
         guesses=len(trials.guesses),
         right=sum(trials.guesses),
-        bound=trials.bound(alpha) if is_decided else 0.0,
-        is_decided=is_decided,
-        score="" if score is None else score.name(reader.name),
+        score="" if score is None else score.name(reader.names),
+        decided=is_decided,
     )
+    return CoinGame(guesses, trials.bound(alpha) if is_decided else 0.0)
 
 
 def _separates(score: _Score, trials: _Trials) -> bool:
@@ -265,28 +259,27 @@ class _Reader:
         self._view = fits.spec.game.view
         self._attacks = [] if self._view.of_tables else named_attacks(DEFAULT_ATTACKS)
         self._names = [
-            (attack.name, name)
-            for attack in self._attacks
-            for name in attack.feature_names(self._view)
+            name for attack in self._attacks for name in attack.feature_names(self._view)
         ]
         self._features: ReleaseFeatures | None = None
 
-    def learn(self, pilots: Sequence[Played], worlds: Sequence[World]) -> None:
+    def learn(self, pilots: Sequence[FinishedFit], worlds: Sequence[World]) -> None:
         """Fixes the features, from pilots of both worlds."""
         releases = [
             release
-            for played, world in zip(pilots, worlds, strict=True)
-            if (release := self._fits.released(played, world)) is not None
+            for fit, world in zip(pilots, worlds, strict=True)
+            if (release := self._fits.release_of(fit.transcript, world)) is not None
         ]
         if releases:
             self._features = ReleaseFeatures.of(releases, without=self._without)
 
-    def read(self, fits: Sequence[Played], worlds: Sequence[World]) -> list[FloatArray | None]:
+    def read(self, fits: Sequence[FinishedFit], worlds: Sequence[World]) -> list[FloatArray | None]:
         """The features of some fits; None for one that failed."""
         releases = [
-            self._fits.released(one, world) for one, world in zip(fits, worlds, strict=True)
+            self._fits.release_of(fit.transcript, world)
+            for fit, world in zip(fits, worlds, strict=True)
         ]
-        tables = [one.tables[WORLDS.index(world)] for one, world in zip(fits, worlds, strict=True)]
+        tables = [fit.tables[WORLDS.index(world)] for fit, world in zip(fits, worlds, strict=True)]
         return [
             None
             if release is None or self._features is None
@@ -296,7 +289,7 @@ class _Reader:
 
     def _of_tables(self, tables: Sequence[pd.DataFrame | None]) -> list[FloatArray]:
         """The features of the default attacks; NaN where a table has none."""
-        schema, attacks = self._fits.spec.table.schema, [one.attack for one in self._attacks]
+        schema, attacks = self._fits.spec.table.schema, [attack.attack for attack in self._attacks]
         features = [np.full(len(self._names), np.nan) for _ in tables]
         alike: dict[tuple[int, ...], list[int]] = {}
         values: dict[int, FloatArray] = {}
@@ -313,18 +306,16 @@ class _Reader:
         for places in alike.values():
             stack, nothing = np.stack([values[at] for at in places]), [NOTHING] * len(places)
             with suppress(AttackError):
-                found = features_of_values(stack, attacks, self._view, nothing)
-                for at, seen in zip(places, found, strict=True):
+                rows = features_of_values(stack, attacks, self._view, nothing)
+                for at, seen in zip(places, rows, strict=True):
                     features[at] = seen
         return features
 
-    def name(self, index: int) -> str:
-        """A feature in words."""
+    @property
+    def names(self) -> list[str]:
+        """The features in words."""
         assert self._features is not None
-        size = self._features.size
-        if index < size:
-            return self._features.name(index)
-        return str(FeatureName(*self._names[index - size][1][:2]))
+        return [*self._features.names, *map(str, self._names)]
 
 
 def _differences(size: int) -> tuple[IntArray, IntArray]:
@@ -342,7 +333,9 @@ def _with_differences(values: FloatArray) -> FloatArray:
 def _fit_score(trials: _Trials, least: float) -> _Score | None:
     """The score of some features that separates the worlds best; None if nothing does."""
     known = [
-        (row, one) for row, one in zip(trials.rows, trials.members, strict=True) if row is not None
+        (row, member)
+        for row, member in zip(trials.rows, trials.members, strict=True)
+        if row is not None
     ]
     if len({member for _, member in known}) < 2 or len(known) < 2 * len(WORLDS):
         return None
@@ -394,7 +387,6 @@ def _expected_gain(values: FloatArray, inside: BoolArray, count: int, least: flo
             continue
         score = _score_of(values[~out], kept, count, least)
         for row, member in zip(values[out], inside[out], strict=True):
-            known = row[score.places]
-            odds = score.slope * float(np.mean((known - score.middle) * score.weight))
+            odds = score.raw_odds(row)
             gains.append(min(abs(odds), 2.0) * (1.0 if (odds > 0) == member else -1.0))
     return float(np.mean(gains)) if gains else 0.0

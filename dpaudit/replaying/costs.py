@@ -33,7 +33,7 @@ _MOST_POINTS: Final = 2e6
 _MOST_SAMPLED: Final = 1e5
 """The same of one step on a sub-sample, which takes dp-accounting longer."""
 _MOST_OUTCOMES: Final = 2000
-"""Of a table with more outcomes rho is that of its largest loss."""
+"""With more outcomes, the rho of a table is that of its largest loss."""
 _MOST_COMPOSED: Final = 500.0
 """Above this, e^epsilon is too large a number for dp-accounting."""
 _MOST_KINDS: Final = 60
@@ -113,7 +113,7 @@ class GaussianCost(StepCost):
 
     def larger(self) -> GaussianCost:
         """As of every cost."""
-        return GaussianCost(_rounded_up(self.far))
+        return GaussianCost(_round_up(self.far))
 
 
 @dataclass(frozen=True)
@@ -133,13 +133,13 @@ class PureCost(StepCost):
 
     def privacy_loss(self, chance: float, width: float) -> PrivacyLossDistribution:
         """That of randomised response, which dominates."""
-        likely = float(scipy.special.expit(amplified(self.loss, chance)))
+        likely = float(scipy.special.expit(amplify(self.loss, chance)))
         table = np.array([likely, 1.0 - likely])
-        return _of_tables(table, table[::-1], width)
+        return _loss_of_tables(table, table[::-1], width)
 
     def larger(self) -> PureCost:
         """As of every cost."""
-        return PureCost(_rounded_up(self.loss))
+        return PureCost(_round_up(self.loss))
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class NoiseCost(StepCost):
     def larger(self) -> StepCost:
         """As of every cost; discrete Gaussian noise stays as it is."""
         if self.law == "laplace":
-            return NoiseCost(self.law, 1.0, _rounded_up(self.shift))
-        return self if self.law == "discrete gaussian" else PureCost(_rounded_up(self.epsilon))
+            return NoiseCost(self.law, 1.0, _round_up(self.shift))
+        return self if self.law == "discrete gaussian" else PureCost(_round_up(self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,8 @@ class TableCost(StepCost):
         """From the probabilities of all outcomes; those rare in both worlds count as equal."""
         most = np.maximum(inside, outside)
         both = (
-            np.where(most < _RARE, most, one).astype(float).tobytes() for one in (inside, outside)
+            np.where(most < _RARE, most, chances).astype(float).tobytes()
+            for chances in (inside, outside)
         )
         return cls(*both)
 
@@ -239,26 +240,28 @@ class TableCost(StepCost):
         if not math.isfinite(most) or inside.size > _MOST_OUTCOMES:
             return super().rho
         limits = [most / _ORDERS[-1]]
-        for one, other in ((inside, outside), (outside, inside)):
-            log_ratio = np.log(one[one > 0] / other[one > 0])[:, None]
+        for p, q in ((inside, outside), (outside, inside)):
+            log_ratio = np.log(p[p > 0] / q[p > 0])[:, None]
             top = float(np.max(log_ratio))
-            moments = one[one > 0] @ np.exp((_ORDERS - 1) * (log_ratio - top))
-            found = np.log(moments) / (_ORDERS - 1) + top
-            limits.append(float(np.max(found / np.append(1.0, _ORDERS[:-1]))))
+            moments = p[p > 0] @ np.exp((_ORDERS - 1) * (log_ratio - top))
+            divergences = np.log(moments) / (_ORDERS - 1) + top
+            limits.append(float(np.max(divergences / np.append(1.0, _ORDERS[:-1]))))
         return float(min(max(limits), super().rho))
 
     def privacy_loss(self, chance: float, width: float) -> PrivacyLossDistribution:
         """That of both tables; with a sub-sample, of the mixture and the table without record."""
         inside, outside = self.tables
-        return _of_tables(chance * inside + (1.0 - chance) * outside, outside, width)
+        return _loss_of_tables(chance * inside + (1.0 - chance) * outside, outside, width)
 
     def larger(self) -> StepCost:
         """Randomised response with the largest ratio."""
         most = self.epsilon
-        return PureCost(_rounded_up(most)) if math.isfinite(most) else self
+        return PureCost(_round_up(most)) if math.isfinite(most) else self
 
 
-def _of_tables(inside: FloatArray, outside: FloatArray, width: float) -> PrivacyLossDistribution:
+def _loss_of_tables(
+    inside: FloatArray, outside: FloatArray, width: float
+) -> PrivacyLossDistribution:
     """The distribution of privacy loss of two tables of probabilities.
 
     By "connect the dots": deltas are exact at the points of a grid next to each loss (Doroshenko et
@@ -269,14 +272,14 @@ def _of_tables(inside: FloatArray, outside: FloatArray, width: float) -> Privacy
 
     both = (inside > 0) & (outside > 0)
     sides = []
-    for one, other in ((inside, outside), (outside, inside)):
-        losses = np.log(one[both]) - np.log(other[both])
+    for mass, other_mass in ((inside, outside), (outside, inside)):
+        losses = np.log(mass[both]) - np.log(other_mass[both])
         near = (np.floor(losses / width), np.ceil(losses / width))
         points = np.unique(np.concatenate([*near, [0.0]])).astype(int)
         order = np.argsort(-losses)
         left = np.searchsorted(-losses[order], -points * width)  # so many losses exceed the point
-        p, q = (np.append(0.0, np.cumsum(table[both][order])) for table in (one, other))
-        deltas = one[~both].sum() + p[left] - np.exp(points * width) * q[left]
+        p, q = (np.append(0.0, np.cumsum(table[both][order])) for table in (mass, other_mass))
+        deltas = mass[~both].sum() + p[left] - np.exp(points * width) * q[left]
         deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
         sides.append(pld_pmf.create_pmf_pessimistic_connect_dots(width, points, deltas))
     return PrivacyLossDistribution(*sides)
@@ -328,7 +331,7 @@ class CostPart(NamedTuple):
     chance: float = 1.0
 
 
-def amplified(epsilon: float, chance: float) -> float:
+def amplify(epsilon: float, chance: float) -> float:
     """The largest loss of a step of this largest loss on a Poisson sub-sample of this rate.
 
     Li, Qardaji and Su 2012, Theorem 1: log(1 + q (e^epsilon - 1)).
@@ -352,7 +355,7 @@ def pure_epsilon(
     for toss, loss in losses:
         sums[toss] += loss
         is_unlimited |= loss == math.inf
-    each = [amplified(loss, chances[toss]) for toss, loss in sums.items()]
+    each = [amplify(loss, chances[toss]) for toss, loss in sums.items()]
     return math.inf if is_unlimited else sum(each)
 
 
@@ -369,21 +372,21 @@ def epsilon_at(parts: Mapping[CostPart, int], delta: float) -> float:
     """
     if not parts:
         return 0.0
-    open_costs = [one.cost.at_delta for one in parts if isinstance(one.cost, OpenCost)]
+    open_costs = [part.cost.at_delta for part in parts if isinstance(part.cost, OpenCost)]
     if open_costs:
         return max(open_costs, key=math.isinf)
     (first, times), *others = parts.items()
     if not others and isinstance(first.cost, GaussianCost) and first.chance == 1.0:
         return gaussian_epsilon(first.cost.far * math.sqrt(times), delta)
-    if any(_is_disjoint(one.cost) for one in parts if one.chance == 1.0):
+    if any(_is_disjoint(part.cost) for part in parts if part.chance == 1.0):
         return math.inf
     if is_huge(parts):
-        return _simply(parts, delta)
-    found = float(_composed(frozenset(parts.items())).get_epsilon_for_delta(delta))
-    if found == math.inf and any(_has_lone_outcome(one.cost) for one in parts):
-        return found
-    simple = _simply(parts, delta)  # for deltas below the mass that a composition cuts off
-    return found if math.isnan(simple) else min(found, simple)
+        return _summed_epsilon(parts, delta)
+    composed = float(_compose(frozenset(parts.items())).get_epsilon_for_delta(delta))
+    if composed == math.inf and any(_has_lone_outcome(part.cost) for part in parts):
+        return composed
+    simple = _summed_epsilon(parts, delta)  # for deltas below the mass that a composition cuts off
+    return composed if math.isnan(simple) else min(composed, simple)
 
 
 def _is_disjoint(cost: StepCost) -> bool:
@@ -395,14 +398,14 @@ def _has_lone_outcome(cost: StepCost) -> bool:
     return isinstance(cost, TableCost) and cost.epsilon == math.inf
 
 
-def _simply(parts: Mapping[CostPart, int], delta: float) -> float:
-    """Epsilon by Rényi curves, of steps without largest loss, plus all largest losses."""
+def _summed_epsilon(parts: Mapping[CostPart, int], delta: float) -> float:
+    """Epsilon by Rényi curves of steps without a largest loss, plus the other largest losses."""
     rho = pure = 0.0
-    for one, times in parts.items():
-        if math.isfinite(one.cost.epsilon):
-            pure += one.cost.epsilon * times
+    for part, times in parts.items():
+        if math.isfinite(part.cost.epsilon):
+            pure += part.cost.epsilon * times
         else:
-            rho += one.cost.rho * times
+            rho += part.cost.rho * times
     if rho == math.inf:
         return math.nan
     return pure + epsilon_from_rdp(ORDERS, rho * ORDERS, delta=delta)
@@ -414,11 +417,11 @@ def is_huge(parts: Mapping[CostPart, int]) -> bool:
     Args:
         parts: As in `epsilon_at`.
     """
-    sizes = [_size(one.cost) for one in parts]
+    sizes = [_size(part.cost) for part in parts]
     whole = sum(
         size * times
-        for size, (one, times) in zip(sizes, parts.items(), strict=True)
-        if one.chance == 1.0
+        for size, (part, times) in zip(sizes, parts.items(), strict=True)
+        if part.chance == 1.0
     )
     return max([whole, *sizes]) > _MOST_COMPOSED
 
@@ -435,24 +438,27 @@ def _size(cost: StepCost) -> float:
 
 
 @lru_cache(maxsize=8)
-def _composed(parts: frozenset[tuple[CostPart, int]]) -> PrivacyLossDistribution:
+def _compose(parts: frozenset[tuple[CostPart, int]]) -> PrivacyLossDistribution:
     kinds = Counter(dict(parts))
     if len(kinds) > _MOST_KINDS:
         kinds = Counter()
         for part, times in parts:
             kinds[CostPart(part.cost.larger(), part.chance)] += times
-    whole = sum(_size(one.cost) * n for one, n in kinds.items() if one.chance == 1.0)
-    sampled = max((_size(one.cost) for one in kinds if one.chance < 1.0), default=0.0)
+    whole = sum(_size(part.cost) * n for part, n in kinds.items() if part.chance == 1.0)
+    sampled = max((_size(part.cost) for part in kinds if part.chance < 1.0), default=0.0)
+    # a coarser grid where losses are large, so that none has more points than it can handle
     width = max(_STEP, whole / _MOST_POINTS, sampled / _MOST_SAMPLED)
-    found = [one.cost.privacy_loss(one.chance, width).self_compose(n) for one, n in kinds.items()]
-    return reduce(lambda one, other: one.compose(other), found)
+    losses = [
+        part.cost.privacy_loss(part.chance, width).self_compose(n) for part, n in kinds.items()
+    ]
+    return reduce(lambda total, loss: total.compose(loss), losses)
 
 
-def short(value: float) -> float:
+def shorten(value: float) -> float:
     """A value without rounding errors, so that equal costs are found to be equal."""
     return float(f"{value:.10g}")
 
 
-def _rounded_up(value: float) -> float:
+def _round_up(value: float) -> float:
     """The next of 100 values per factor of e."""
     return math.exp(math.ceil(math.log(value) * 100.0 - 1e-9) / 100.0)

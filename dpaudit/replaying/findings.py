@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -65,10 +65,10 @@ def internal_line(text: str) -> InternalLine:
     Raises:
         SettingsError: If it is neither.
     """
-    found = _LINE.match(text)
-    if found is None:
+    match = _LINE.match(text)
+    if match is None:
         raise SettingsError(f"`internal` is {text!r}: give FILE:LINE, or FILE:LINE: why")
-    return InternalLine(found["place"], found["why"] or "")
+    return InternalLine(match["place"], match["why"] or "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,32 +85,21 @@ class Options:
     samplers: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        *,
-        fits: int | None = None,
-        proof: str | None = None,
-        internal: Sequence[str] = (),
-        access: str = "model",
-        samplers: Sequence[Mapping[str, Any]] = (),
-        **switches: bool,
-    ) -> Options:
-        """The options of plain keywords.
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """The options that a user has given, by name.
 
         Raises:
-            SettingsError: If one has no meaning.
+            SettingsError: If one is unusable.
         """
-        check_number("fits", 1 if fits is None else fits, AT_LEAST_1, whole=True)
-        for sampler in samplers:
+        options = dict(given)
+        if options.get("fits") is not None:
+            check_number("fits", options["fits"], AT_LEAST_1, whole=True)
+        for sampler in options.get("samplers", ()):
             check_sampler(sampler)
-        return cls(
-            fits=fits,
-            proof=ProofKind.of(proof),
-            internal=tuple(map(internal_line, internal)),
-            access=ReplayAccess.of(access),
-            samplers=tuple(samplers),
-            **switches,
-        )
+        for name, parse in _PARSED.items():
+            if name in options:
+                options[name] = parse(options[name])
+        return cls(**options)
 
     def with_proof_of(self, generator: object) -> Options:
         """With the proof that a generator states, if none was given."""
@@ -120,12 +109,17 @@ class Options:
     @property
     def internal_lines(self) -> frozenset[tuple[str, int]]:
         """The file names and numbers of internal lines."""
-        places = (one.place.rpartition(":") for one in self.internal)
+        places = (line.place.rpartition(":") for line in self.internal)
         return frozenset((file, int(line)) for file, _, line in places)
 
 
-NOTHING_SPENT: Final = Spent(value=None, is_unlimited=False, note=None, is_exact=False, lines=())
-"""What is known before the pilots."""
+_PARSED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "proof": ProofKind.of,
+    "internal": lambda lines: tuple(map(internal_line, lines)),
+    "access": ReplayAccess.of,
+    "samplers": tuple,
+}
+"""How to read the options that a user gives as text, or as lists."""
 
 
 @dataclass
@@ -170,8 +164,8 @@ class ReplayFindings:
     generators: dict[str, None] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     unamplified: frozenset[Site] = frozenset()
-    spent: Spent = NOTHING_SPENT
-    spent_by_noise: Spent = NOTHING_SPENT
+    spent: Spent = field(default_factory=Spent)
+    spent_by_noise: Spent = field(default_factory=Spent)
     proof: Proof | None = None
     game: CoinGame | None = None
     shared_noise: dict[tuple[Site, Site], None] = field(default_factory=dict)
@@ -182,12 +176,14 @@ class ReplayFindings:
     features: tuple[MovedFeature, ...] | None = None
 
     def add_differences(self, fits: Fits, transcript: Transcript) -> None:
-        """Adds where the worlds part, and what the release of each has that the other's lacks."""
+        """Adds where the worlds part, and where their releases differ."""
         first, second = (fits.release_of(transcript, world) for world in World)
         parting = transcript.parting
         if first is not None and second is not None:
-            places = [one for one in differing_places(first, second) if one not in self.without]
-            rows = [one for one in places if are_rows(one)]
+            places = [
+                place for place in differing_places(first, second) if place not in self.without
+            ]
+            rows = [place for place in places if are_rows(place)]
             if parting is None and rows:
                 values = (f"{rows[0]} differ", "")
                 parting = Parting(kind=PartKind.ROWS, sites=(None, None), values=values)
@@ -212,15 +208,15 @@ class ReplayFindings:
     @property
     def is_shown(self) -> bool:
         """Whether a bound above the claim was proved from the release."""
-        return self.proof is not None or (self.game is not None and self.game.is_decided)
+        return self.proof is not None or (self.game is not None and self.game.guesses.decided)
 
     @property
     def has_late_choices(self) -> bool:
         """Whether rows are drawn with probabilities that differ between the worlds."""
-        return any(choice.is_late for one in self.pilots for choice in one.choices)
+        return any(choice.is_late for pilot in self.pilots for choice in pilot.choices)
 
     @property
-    def unseen(self) -> frozenset[str]:
+    def ignored(self) -> frozenset[str]:
         """Places that prove nothing: they differ between fits of the same table, or no row follows.
 
         State that the model stores without noise, such as the number of records, is a finding of
@@ -233,31 +229,29 @@ class ReplayFindings:
     @property
     def moves(self) -> bool:
         """Whether the record moved anything."""
-        return any(
-            one.choices or any(step.moved.any() for step in one.noisy) for one in self.pilots
-        )
+        return any(pilot.choices or pilot.moving for pilot in self.pilots)
 
     def take_seeds(self, seeds: Mapping[Site, Mapping[str, set[int]]]) -> None:
-        """Finds the lines of noise that moves whose seeds are the same in different fits.
+        """Finds the lines whose noise protects the record with the same seed in different fits.
 
         Args:
             seeds: The numbers of the fits in which each seed was seen, by line.
         """
-        moved = {step.site for one in self.pilots for step in one.noisy if step.moved.any()}
+        moved = {step.site for pilot in self.pilots for step in pilot.moving}
         for site in sorted(moved & set(seeds)):
             fits = seeds[site].values()
             if len(fits) == 1 and len(set.union(*fits)) > 1:
                 self.fixed_seeds += (site,)
-            elif any(len(one) > 1 for one in fits):
+            elif any(len(numbers) > 1 for numbers in fits):
                 self.few_seeds += (site,)
 
     @property
     def fresh_noise(self) -> tuple[Site, ...]:
-        """Lines at which `sample` draws noise for the record, anew at every call."""
-        late = [
-            step
-            for one in self.pilots
-            for step in one.noisy
-            if step.first >= one.sampled_from and step.moved.any()
-        ]
-        return tuple(sorted({step.site for step in late}))
+        """Lines at which every call of `sample` draws new noise for the record."""
+        late = {
+            step.site
+            for pilot in self.pilots
+            for step in pilot.moving
+            if step.first >= pilot.sampled_from
+        }
+        return tuple(sorted(late))

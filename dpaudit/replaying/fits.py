@@ -14,24 +14,23 @@ import pandas as pd
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.lockstep import Order, Played, Worlds
+from dpaudit.replaying.lockstep import FinishedFit, Order, Worlds
 from dpaudit.replaying.processes import WORLDS, Processes
 from dpaudit.replaying.release import without_model
 from dpaudit.replaying.transcript import FitRelease, Site, Transcript
 from dpaudit.seeds import Stream
 
 _NATURAL: Final = 1_000_000
-"""Numbers of natural fits begin here; those of other fits are smaller."""
+"""Natural fits have numbers from here on; those of other fits are smaller."""
 
 
 @dataclass
 class Fits:
-    """Every fit of a replay, counted.
+    """The fits of a replay, and how many there were.
 
     Attributes:
         processes: Where they run.
         spec: What is replayed.
-        rng: Makes a stream of its purpose and number.
         watches_state: Whether the fitted model counts as released.
         say: Called with a line of progress.
         keeps: As in `lockstep.Order`.
@@ -42,7 +41,6 @@ class Fits:
 
     processes: Processes
     spec: TwoWorldSpec
-    rng: Callable[[str, int], np.random.Generator]
     watches_state: bool = True
     say: Callable[[str], None] = lambda line: None
     keeps: bool = True
@@ -50,22 +48,9 @@ class Fits:
     seconds: list[float] = field(default_factory=list)
     seeds: dict[Site, dict[str, set[int]]] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        processes: Processes,
-        spec: TwoWorldSpec,
-        *,
-        watches_state: bool = True,
-        say: Callable[[str], None] = lambda line: None,
-    ) -> Fits:
-        """The fits of a replay, with the streams of its seed."""
-        seed = spec.settings.seed
-
-        def rng(role: str, number: int) -> np.random.Generator:
-            return Stream(seed, "replay", role, number).rng()
-
-        return cls(processes, spec, rng, watches_state, say)
+    def rng(self, role: str, number: int) -> np.random.Generator:
+        """The stream of a purpose and a number."""
+        return Stream(self.spec.settings.seed, "replay", role, number).rng()
 
     @cached_property
     def worlds(self) -> Worlds:
@@ -85,16 +70,16 @@ class Fits:
         """Synthetic rows asked of both worlds."""
         return int(self.spec.game.view.n_rows)
 
-    def pair(self, number: int, *, alike: World | None = None, **order: Any) -> Played:
-        """A fit in each world under equal answers; on request both on the table of one world."""
+    def pair(self, number: int, *, alike: World | None = None, **order: Any) -> FinishedFit:
+        """A fit in each world under equal answers; with `alike`, both on that world's table."""
         tables = {world: self.tables[alike or world] for world in WORLDS}
-        found = self._play(tables, number, **order)
-        self.seconds.append(found.transcript.seconds)
-        return found
+        fit = self._run(tables, number, **order)
+        self.seconds.append(fit.transcript.seconds)
+        return fit
 
-    def alone(self, world: World, number: int, **order: Any) -> Played:
+    def alone(self, world: World, number: int, **order: Any) -> FinishedFit:
         """A fit in one world, under answers from the coordinator."""
-        return self._play({world: self.tables[world]}, number, **order)
+        return self._run({world: self.tables[world]}, number, **order)
 
     def natural(
         self,
@@ -102,7 +87,7 @@ class Fits:
         *,
         is_heard: bool = True,
         keeps_tables: bool = False,
-    ) -> Iterator[Played]:
+    ) -> Iterator[FinishedFit]:
         """Fits in which the code draws by itself, in both processes at once.
 
         Args:
@@ -111,8 +96,8 @@ class Fits:
             keeps_tables: Whether the synthetic tables are wanted.
         """
 
-        def play(world: World, number: int) -> Played:
-            return self._play(
+        def run(world: World, number: int) -> FinishedFit:
+            return self._run(
                 {world: self.tables[world]},
                 _NATURAL + number,
                 is_natural=True,
@@ -120,15 +105,15 @@ class Fits:
                 keeps_tables=keeps_tables,
             )
 
-        each = {world: [number for one, number in wanted if one is world] for world in WORLDS}
+        each = {world: [number for other, number in wanted if other is world] for world in WORLDS}
         with ThreadPoolExecutor(len(WORLDS)) as pool:
-            played = {
-                world: pool.submit(list, map(partial(play, world), each[world])) for world in WORLDS
+            futures = {
+                world: pool.submit(list, map(partial(run, world), each[world])) for world in WORLDS
             }
-            found = {world: iter(played[world].result()) for world in WORLDS}
-        yield from (next(found[world]) for world, _ in wanted)
+            results = {world: iter(futures[world].result()) for world in WORLDS}
+        yield from (next(results[world]) for world, _ in wanted)
 
-    def _play(self, tables: dict[World, pd.DataFrame], number: int, **order: Any) -> Played:
+    def _run(self, tables: dict[World, pd.DataFrame], number: int, **order: Any) -> FinishedFit:
         self.count += len(tables)
         given = Order(
             number=number,
@@ -138,26 +123,22 @@ class Fits:
             keeps=self.keeps,
             **order,
         )
-        played = self.worlds.play(given)
-        for site, texts in played.transcript.seeds.items():
+        fit = self.worlds.run(given)
+        for site, texts in fit.transcript.seeds.items():
             for text in texts:
                 self.seeds.setdefault(site, {}).setdefault(text, set()).add(number)
-        return played
-
-    def released(self, played: Played, world: World) -> FitRelease | None:
-        """`release_of` of a fit that was played."""
-        return self.release_of(played.transcript, world)
+        return fit
 
     def release_of(self, transcript: Transcript, world: World) -> FitRelease | None:
         """What a fit released to the attacker of this replay."""
-        found = transcript.releases[WORLDS.index(world)]
-        return found if found is None or self.watches_state else without_model(found)
+        release = transcript.releases[WORLDS.index(world)]
+        return release if release is None or self.watches_state else without_model(release)
 
     def in_processes(self, processes: Processes) -> Fits:
         """The same fits in other processes, which ask at the same lines."""
-        found = Fits(processes, self.spec, self.rng, self.watches_state, self.say, self.keeps)
-        found.worlds.lines = self.worlds.lines
-        return found
+        fits = Fits(processes, self.spec, self.watches_state, self.say, self.keeps)
+        fits.worlds.lines = self.worlds.lines
+        return fits
 
     @property
     def pace(self) -> float:

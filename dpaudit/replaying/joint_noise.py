@@ -51,13 +51,16 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
         noises: The noise of each of its steps.
     """
     steps, noises, gone = transcript.noisy, list(noises), set()
-    uses = Counter(number for one in noises if one.on is not None for number in one.on.tolist())
-    known = _used(transcript) | {number for number, times in uses.items() if times > 1}
+    uses = Counter(
+        number for noise in noises if noise.on is not None for number in noise.on.tolist()
+    )
+    known = transcript.released | {number for number, times in uses.items() if times > 1}
+    known |= {number for selection in transcript.selections for number in selection.answers}
     for place, noise in enumerate(noises):
         if noise.on is None:
             continue
         at = _step_of(steps, noise.on, known)
-        joined = None if at is None else _joined(steps[at], noises[at], steps[place], noise)
+        joined = None if at is None else _join_steps(steps[at], noises[at], steps[place], noise)
         if at is None or joined is None:
             numbers = set(noise.on.tolist())
             if not numbers <= transcript.released:
@@ -71,15 +74,6 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
     _name_shared_draws(transcript.noisy, [noises[at].parts[0] for at in kept])
 
 
-def _used(transcript: Transcript) -> set[int]:
-    """The answers that are released or selected from."""
-    selected = [one.numbers for one in transcript.selections]
-    selected += [
-        one.limit_numbers for one in transcript.selections if one.limit_numbers is not None
-    ]
-    return transcript.released | {number for one in selected for number in one.tolist()}
-
-
 def _step_of(steps: Sequence[NoisyStep], on: IntArray, known: Collection[int]) -> int | None:
     """The step whose answers these are, if they are all of them and used for nothing else."""
     wanted = set(on.tolist())
@@ -90,7 +84,7 @@ def _step_of(steps: Sequence[NoisyStep], on: IntArray, known: Collection[int]) -
     return at if at is not None and set(steps[at].numbers.tolist()) == wanted else None
 
 
-def _joined(
+def _join_steps(
     first: NoisyStep, noise: StepNoise, second: NoisyStep, more: StepNoise
 ) -> tuple[NoisyStep, StepNoise] | None:
     """Two steps as one with the noise of both; None if its law is not known."""
@@ -98,7 +92,7 @@ def _joined(
     assert more.factor is not None
     order, factor = more.on - first.first, more.factor
     inside, outside = (
-        [*(_taken(part, order, factor) for part in own), *others]
+        [*(_take(part, order, factor) for part in own), *others]
         for own, others in zip(noise.parts, more.parts, strict=True)
     )
     laws = law_of_parts(inside), law_of_parts(outside)
@@ -119,7 +113,7 @@ def _joined(
     return step, replace(more, parts=(inside, outside))
 
 
-def _taken(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict[str, Any]:
+def _take(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict[str, Any]:
     """Some of a part's draws, multiplied."""
     size = order.size
     fields = ("factor", "scale", "shape", "other")
@@ -130,7 +124,7 @@ def _taken(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict
 
 def _name_shared_draws(steps: list[NoisyStep], parts: Sequence[Parts]) -> None:
     """Names the draws of answers that share some, with each other or with later steps."""
-    every = [np.concatenate([numbers_of(part["ids"]) for part in one]) for one in parts]
+    every = [np.concatenate([numbers_of(part["ids"]) for part in own]) for own in parts]
     if not every:
         return
     ids, counts = np.unique(np.concatenate(every), return_counts=True)

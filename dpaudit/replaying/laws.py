@@ -91,8 +91,8 @@ class NoiseLaw(ABC):
         """
         small = np.abs(shift) <= _EQUAL * self.scale
         same = self.equals(other)
-        found = np.where(small, 0.0, self._largest_loss(np.where(small, 0.0, shift)))
-        return np.asarray(np.where(same, found, np.inf))
+        loss = np.where(small, 0.0, self._largest_loss(np.where(small, 0.0, shift)))
+        return np.asarray(np.where(same, loss, np.inf))
 
     def _largest_loss(self, shift: FloatArray) -> FloatArray:
         """The same for one law in both worlds; without limit by default."""
@@ -106,8 +106,8 @@ class NoiseLaw(ABC):
 
 
 def _parameters(law: NoiseLaw) -> list[FloatArray]:
-    values = [one if isinstance(one, tuple) else (one,) for one in vars(law).values()]
-    return [np.asarray(one, dtype=float) for own in values for one in own]
+    values = [value if isinstance(value, tuple) else (value,) for value in vars(law).values()]
+    return [np.asarray(value, dtype=float) for own in values for value in own]
 
 
 class _Symmetric(NoiseLaw):
@@ -141,7 +141,7 @@ def _log_rest(log_chance: FloatArray) -> FloatArray:
         return np.asarray(np.log1p(-np.exp(np.minimum(log_chance, 0.0))))
 
 
-def _whole_only(noise: FloatArray, log_chance: FloatArray) -> FloatArray:
+def _only_whole(noise: FloatArray, log_chance: FloatArray) -> FloatArray:
     return np.where(np.abs(noise - np.rint(noise)) < _WHOLE, log_chance, -np.inf)
 
 
@@ -207,11 +207,11 @@ class GammaDifference(_Symmetric):
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         z, shapes = np.broadcast_arrays(np.abs(noise) / self.scale, self.shape)
-        found = np.empty(z.shape)
+        log_densities = np.empty(z.shape)
         for shape in np.unique(shapes):
             at = shapes == shape
-            found[at] = _log_gamma_difference(z[at], float(shape))
-        return found - np.log(self.scale)
+            log_densities[at] = _log_gamma_difference(z[at], float(shape))
+        return log_densities - np.log(self.scale)
 
     @property
     def has_cdf(self) -> bool:
@@ -221,13 +221,13 @@ class GammaDifference(_Symmetric):
     def _log_above(self, noise: FloatArray) -> FloatArray:
         """The integral of z^k exp(-z) from z on is k! exp(-z) (1 + z + ... + z^k / k!)."""
         z, shapes = np.broadcast_arrays(noise / self.scale, self.shape)
-        found = np.empty(z.shape)
+        log_tails = np.empty(z.shape)
         for shape in np.unique(shapes):
             at, powers = shapes == shape, np.arange(int(shape))
             whole = _polynomial(int(shape)) + scipy.special.gammaln(powers + 1)
             tails = np.logaddexp.accumulate(whole[::-1])[::-1] - scipy.special.gammaln(powers + 1)
-            found[at] = _log_polynomial(z[at], tails)
-        return found
+            log_tails[at] = _log_polynomial(z[at], tails)
+        return log_tails
 
     def _largest_loss(self, shift: FloatArray) -> FloatArray:
         """Below shape 1 the log density is convex on each side: the loss is largest at 0."""
@@ -262,9 +262,11 @@ def _log_gamma_difference(z: FloatArray, shape: float) -> FloatArray:
     near = z < (_NEAR if shape > 1 else np.finfo(float).tiny)
     away = np.where(near, 1.0, z)
     constant = -scipy.special.gammaln(shape) - 0.5 * math.log(math.pi)
-    found = order * np.log(away / 2) + np.log(scipy.special.kve(order, away)) - away + constant
+    log_density = (
+        order * np.log(away / 2) + np.log(scipy.special.kve(order, away)) - away + constant
+    )
     middle = math.inf if order <= 0 else scipy.special.gammaln(order) - math.log(2) + constant
-    return np.where(near, middle, found)
+    return np.where(near, middle, log_density)
 
 
 @dataclass(frozen=True)
@@ -282,7 +284,7 @@ class LaplaceSum(_Concave):
     def _each(self) -> list[tuple[FloatArray, FloatArray]]:
         """The factor of each Laplace density, and its scale."""
         scales = [self.scale, *self.others]
-        squares = [one**2 for one in scales]
+        squares = [scale**2 for scale in scales]
         factors = (
             np.prod([own / (own - other) for other in squares if other is not own], axis=0)
             for own in squares
@@ -290,32 +292,33 @@ class LaplaceSum(_Concave):
         return list(zip(factors, scales, strict=True))
 
     @property
-    def lost(self) -> float:
+    def rounding_error(self) -> float:
         """The relative rounding error of the density at 0, where it is largest."""
         parts = [factor / scale for factor, scale in self._each()]
         sizes = np.sum(np.abs(parts), axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = 8.0 * len(parts) * np.finfo(float).eps * sizes / np.abs(np.sum(parts, axis=0))
-        return float(np.max(np.nan_to_num(found, nan=np.inf), initial=0.0))
+            error = 8.0 * len(parts) * np.finfo(float).eps * sizes / np.abs(np.sum(parts, axis=0))
+        return float(np.max(np.nan_to_num(error, nan=np.inf), initial=0.0))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
         far = np.abs(noise)
-        found = sum(
+        density = sum(
             factor / (2 * scale) * np.exp(-far * (1 / scale - 1 / self.scale))
             for factor, scale in self._each()
         )
-        return np.asarray(np.log(found) - far / self.scale)
+        return np.asarray(np.log(density) - far / self.scale)
 
     def _log_above(self, noise: FloatArray) -> FloatArray:
-        found = sum(
+        tail = sum(
             factor / 2 * np.exp(-noise * (1 / scale - 1 / self.scale))
             for factor, scale in self._each()
         )
-        return np.asarray(np.log(found) - noise / self.scale)
+        return np.asarray(np.log(tail) - noise / self.scale)
 
     def element(self, place: Any, size: int) -> LaplaceSum:
         scale, *others = (
-            np.asarray(np.broadcast_to(one, (size,))[place]) for one in (self.scale, *self.others)
+            np.asarray(np.broadcast_to(values, (size,))[place])
+            for values in (self.scale, *self.others)
         )
         return LaplaceSum(scale, tuple(others))
 
@@ -378,7 +381,7 @@ class DiscreteLaplace(_Whole):
     name = "discrete laplace"
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        return _whole_only(noise, -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale)))
+        return _only_whole(noise, -np.abs(noise) / self.scale + np.log(np.tanh(0.5 / self.scale)))
 
     def _log_above(self, noise: FloatArray) -> FloatArray:
         return np.asarray(-noise / self.scale - np.log1p(np.exp(-1.0 / self.scale)))
@@ -396,14 +399,14 @@ class DiscreteGaussian(_Whole):
 
     def _log_total(self) -> FloatArray:
         scales, back = np.unique(np.ravel(self.scale), return_inverse=True)
-        totals = [np.logaddexp(0.0, math.log(2) + _log_sum(1.0, one)) for one in scales]
+        totals = [np.logaddexp(0.0, math.log(2) + _log_sum(1.0, scale)) for scale in scales]
         return np.asarray(np.asarray(totals)[back].reshape(np.shape(self.scale)))
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        return _whole_only(noise, -0.5 * (noise / self.scale) ** 2 - self._log_total())
+        return _only_whole(noise, -0.5 * (noise / self.scale) ** 2 - self._log_total())
 
     def _log_above(self, noise: FloatArray) -> FloatArray:
-        pairs = np.stack([one.ravel() for one in np.broadcast_arrays(noise, self.scale)])
+        pairs = np.stack([values.ravel() for values in np.broadcast_arrays(noise, self.scale)])
         kinds, back = np.unique(pairs, axis=1, return_inverse=True)
         sums = np.asarray([_log_sum(least, scale) for least, scale in kinds.T])
         shape = np.broadcast_shapes(np.shape(noise), np.shape(self.scale))
@@ -429,7 +432,7 @@ class Geometric(NoiseLaw):
         k = self.sign * noise
         with np.errstate(divide="ignore"):
             value = (k - 1) * np.log1p(-self.shape) + np.log(self.shape)
-        return _whole_only(noise, np.where(k > 0.5, value, -np.inf))
+        return _only_whole(noise, np.where(k > 0.5, value, -np.inf))
 
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
         k = self.sign * noise
@@ -580,7 +583,7 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     """
     kinds = {share.law for share in shares}
     if kinds == {"gaussian"}:
-        scale = np.sqrt(sum((one.factor * one.scale) ** 2 for one in shares))
+        scale = np.sqrt(sum((share.factor * share.scale) ** 2 for share in shares))
         return Gaussian(np.asarray(scale)) if np.all(scale > 0) else None
     if kinds <= {"gamma", "exponential", "laplace"}:
         return _of_gammas(shares)
@@ -588,31 +591,31 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
         return _of_geometrics(*shares)
     if len(shares) != 1:
         return None
-    (one,) = shares
-    size = np.abs(one.factor) * one.scale
+    (share,) = shares
+    size = np.abs(share.factor) * share.scale
     if not np.all(size > 0):
         return None
-    sign = _sign(one.factor)
-    if one.law == "logistic":
+    sign = _sign(share.factor)
+    if share.law == "logistic":
         return Logistic(size)
-    if one.law == "uniform":
+    if share.law == "uniform":
         return Uniform(size)
-    if one.law == "bounded_laplace":
-        low, high = np.sort([one.factor * one.shape, one.factor * one.other], axis=0)
+    if share.law == "bounded_laplace":
+        low, high = np.sort([share.factor * share.shape, share.factor * share.other], axis=0)
         known = np.all((low <= 0) & (high >= 0) & (low < high))
         return BoundedLaplace(size, low, high) if known else None
-    if one.law == "gumbel" and sign is not None:
+    if share.law == "gumbel" and sign is not None:
         return Gumbel(size, sign)
-    if not np.all(np.abs(one.factor) == 1):
+    if not np.all(np.abs(share.factor) == 1):
         return None  # integers times a factor
-    if one.law == "discrete_laplace":
-        return DiscreteLaplace(one.scale)
-    if one.law == "discrete_gaussian":
-        return DiscreteGaussian(one.scale)
-    if one.law == "geometric" and sign is not None:
-        return Geometric(one.scale, one.shape, sign)
-    if one.law == "staircase" and np.ptp(one.shape) == 0 and np.ptp(one.other) == 0:
-        return Staircase(one.scale, float(np.max(one.shape)), float(np.max(one.other)))
+    if share.law == "discrete_laplace":
+        return DiscreteLaplace(share.scale)
+    if share.law == "discrete_gaussian":
+        return DiscreteGaussian(share.scale)
+    if share.law == "geometric" and sign is not None:
+        return Geometric(share.scale, share.shape, sign)
+    if share.law == "staircase" and np.ptp(share.shape) == 0 and np.ptp(share.other) == 0:
+        return Staircase(share.scale, float(np.max(share.shape)), float(np.max(share.other)))
     return None
 
 
@@ -623,16 +626,16 @@ def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
     scale form one Laplace draw.
     """
     groups: list[tuple[FloatArray, list[Share]]] = []
-    for one in shares:
-        size = np.abs(one.factor) * one.scale
+    for share in shares:
+        size = np.abs(share.factor) * share.scale
         if not np.all(size > 0):
             return None
         alike = (own for scale, own in groups if np.allclose(size, scale, rtol=1e-12, atol=0.0))
         own = next(alike, None)
         if own is None:
-            groups.append((size, [one]))
+            groups.append((size, [share]))
         else:
-            own.append(one)
+            own.append(share)
     laws = [_of_one_scale(size, own) for size, own in groups]
     if len(laws) == 1:
         return laws[0]
@@ -641,17 +644,17 @@ def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
     scales = np.sort([size for size, _ in groups], axis=0)[::-1]
     if np.any(scales[1:] == scales[:-1]):
         return None
-    found = LaplaceSum(scales[0], tuple(scales[1:]))
-    return found if found.lost < _LOST else None
+    law = LaplaceSum(scales[0], tuple(scales[1:]))
+    return law if law.rounding_error < _LOST else None
 
 
 def _of_one_scale(scale: FloatArray, shares: Sequence[Share]) -> NoiseLaw | None:
     """Gammas of both signs with equal shapes are Laplace noise, or a sum of Laplace draws."""
     totals: dict[float, Any] = {}
-    for one in shares:
-        sign = _sign(one.factor)
-        signs = (1.0, -1.0) if one.law == "laplace" else (sign,)
-        shape = one.shape if one.law == "gamma" else np.ones_like(one.shape)
+    for share in shares:
+        sign = _sign(share.factor)
+        signs = (1.0, -1.0) if share.law == "laplace" else (sign,)
+        shape = share.shape if share.law == "gamma" else np.ones_like(share.shape)
         for own in signs:
             if own is None:
                 return None

@@ -67,7 +67,7 @@ class LedgerLine:
 
 def ledger(
     transcript: Transcript,
-    found: Charges,
+    charges: Charges,
     chances: Mapping[int | None, float],
     *,
     is_internal: Callable[[Site], bool],
@@ -76,7 +76,7 @@ def ledger(
 
     Args:
         transcript: One replay.
-        found: Its charges.
+        charges: Its charges.
         chances: Of each coin of the record's own, the probability that the record is in the
             sub-sample; 1 where that does not count, as without a coin.
         is_internal: Whether a line is declared internal.
@@ -88,20 +88,21 @@ def ledger(
         steps[step.site].append(step)
     for choice in transcript.choices:
         choices[choice.site] += len(choice.tables)
-    for charge in found.charges:
+    for charge in charges.charges:
         own[charge.site].append(charge)
     lines = []
     for site in {**steps, **choices, **own}:
         times = len(steps[site]) or choices[site]
-        line = replace(_line(site, steps[site], own[site], chances), times=times)
-        if not own[site] and any(step.first in found.selected for step in steps[site]):
-            line = replace(line, counts_as=SELECTED)
-        weight = 0.0 if is_internal(site) else sum(_weight(one, chances) for one in own[site])
-        lines.append((replace(line, internal=is_internal(site)), weight))
+        line = _line(site, steps[site], own[site], chances)
+        is_chosen = not own[site] and any(step.first in charges.selected for step in steps[site])
+        counts_as = SELECTED if is_chosen else line.counts_as
+        line = replace(line, times=times, counts_as=counts_as, internal=is_internal(site))
+        weight = 0.0 if line.internal else sum(_weight(charge, chances) for charge in own[site])
+        lines.append((line, weight))
     total = sum(weight for _, weight in lines)
     return tuple(
         replace(line, share=weight / total if total else 0.0)
-        for line, weight in sorted(lines, key=lambda one: (-one[1], one[0].place))
+        for line, weight in sorted(lines, key=lambda row: (-row[1], row[0].place))
     )
 
 
@@ -112,15 +113,19 @@ def _line(
     chances: Mapping[int | None, float],
 ) -> LedgerLine:
     moves = [shift_of(*step.before) for step in steps if step.answer.size]
-    shifts = [one[np.isfinite(one)] for one in moves]
-    scales = [[_least(step.scales[world]) for step in steps] for world in (0, 1)]
-    scale, other = (min((one for one in own if one is not None), default=None) for own in scales)
+    shifts = [move[np.isfinite(move)] for move in moves]
+    scales = [[_smallest(step.scales[world]) for step in steps] for world in (0, 1)]
+    scale, other = (
+        min((value for value in own if value is not None), default=None) for own in scales
+    )
     differ = scale is not None and other is not None and not math.isclose(scale, other)
     names = [UNKNOWN if step.laws is None else step.laws[0].name for step in steps]
-    epsilon = pure_epsilon([(one.toss, one.cost.epsilon * one.times) for one in charges], chances)
-    squares = [one.cost.mu**2 for one in charges if isinstance(one.cost, GaussianCost)]
-    sampling = max((chances[one.toss] for one in charges), default=1.0)
-    selected = bool(charges) and all(one.counts_as == SELECTED for one in charges)
+    epsilon = pure_epsilon(
+        [(charge.toss, charge.cost.epsilon * charge.times) for charge in charges], chances
+    )
+    squares = [charge.cost.mu**2 for charge in charges if isinstance(charge.cost, GaussianCost)]
+    sampling = max((chances[charge.toss] for charge in charges), default=1.0)
+    selected = bool(charges) and all(charge.counts_as == SELECTED for charge in charges)
     return LedgerLine(
         place=str(site),
         function=site.function,
@@ -128,9 +133,9 @@ def _line(
         times=0,
         scale=scale,
         other_scale=other if differ else None,
-        l1=max((float(np.sum(np.abs(one))) for one in shifts), default=0.0),
-        l2=max((float(np.linalg.norm(one)) for one in shifts), default=0.0),
-        linf=max((float(np.max(np.abs(one), initial=0.0)) for one in shifts), default=0.0),
+        l1=max((float(np.sum(np.abs(shift))) for shift in shifts), default=0.0),
+        l2=max((float(np.linalg.norm(shift)) for shift in shifts), default=0.0),
+        linf=max((float(np.max(np.abs(shift), initial=0.0)) for shift in shifts), default=0.0),
         counts_as=SELECTED if selected or not names else RELEASED,
         epsilon=epsilon if math.isfinite(epsilon) else None,
         mu=math.sqrt(sum(squares)) if squares else None,
@@ -139,7 +144,7 @@ def _line(
     )
 
 
-def _least(scales: FloatArray) -> float | None:
+def _smallest(scales: FloatArray) -> float | None:
     known = scales[np.isfinite(scales)]
     return float(np.min(known)) if known.size else None
 
@@ -152,7 +157,7 @@ def _weight(charge: StepCharge, chances: Mapping[int | None, float]) -> float:
     return worth * charge.times * chances[charge.toss] ** 2
 
 
-class Recorded(NamedTuple):
+class RecordedCalls(NamedTuple):
     """The lines of a ledger as mechanism calls.
 
     Attributes:
@@ -164,7 +169,7 @@ class Recorded(NamedTuple):
     unknown: str | None
 
 
-def recorded_calls(lines: Sequence[LedgerLine]) -> Recorded:
+def recorded_calls(lines: Sequence[LedgerLine]) -> RecordedCalls:
     """The lines of a ledger as mechanism calls, for an accountant.
 
     A line keeps the sum of its steps: Gaussian ones are one step of their mu, others have their
@@ -174,17 +179,17 @@ def recorded_calls(lines: Sequence[LedgerLine]) -> Recorded:
         lines: The ledger.
     """
     calls = []
-    for one in lines:
-        if one.internal:
+    for line in lines:
+        if line.internal:
             continue
-        if one.other_scale is not None:
-            return Recorded((), f"the scale of the noise at {one.place} depends on the data")
-        if one.mu is None and one.epsilon is None:
-            return Recorded((), f"the largest loss of a step at {one.place} is not known")
-        if one.mu is not None and (one.sampling is not None or one.law != Gaussian.name):
-            return Recorded((), f"the steps at {one.place} are not kept one by one")
-        if one.mu is not None:
-            calls.append(Call(law=CallLaw.GAUSSIAN, scale=1.0, sensitivity=one.mu))
-        elif one.epsilon is not None and one.epsilon > 0:
-            calls.append(Call(law=CallLaw.PURE, scale=1.0, sensitivity=one.epsilon))
-    return Recorded(tuple(calls), None)
+        if line.other_scale is not None:
+            return RecordedCalls((), f"the scale of the noise at {line.place} depends on the data")
+        if line.mu is None and line.epsilon is None:
+            return RecordedCalls((), f"the largest loss of a step at {line.place} is not known")
+        if line.mu is not None and (line.sampling is not None or line.law != Gaussian.name):
+            return RecordedCalls((), f"the steps at {line.place} are not kept one by one")
+        if line.mu is not None:
+            calls.append(Call(law=CallLaw.GAUSSIAN, scale=1.0, sensitivity=line.mu))
+        elif line.epsilon is not None and line.epsilon > 0:
+            calls.append(Call(law=CallLaw.PURE, scale=1.0, sensitivity=line.epsilon))
+    return RecordedCalls(tuple(calls), None)

@@ -36,11 +36,11 @@ def ledger_block(lines: Sequence[LedgerLine]) -> Block:
 def narrow_ledger(lines: Sequence[LedgerLine]) -> Block:
     """The ledger for a terminal: a table of at most 80 columns."""
     rows = []
-    for one in lines[:MOST_ROWS]:
-        scale = "" if one.scale is None else rounded(one.scale)
-        moved = "" if one.scale is None else rounded(one.l2 if one.mu is not None else one.l1)
-        share = "internal" if one.internal else _share(one)
-        rows.append((one.place, one.law, str(one.times), scale, moved, cost(one), share))
+    for line in lines[:MOST_ROWS]:
+        scale = "" if line.scale is None else rounded(line.scale)
+        moved = "" if line.scale is None else rounded(line.l2 if line.mu is not None else line.l1)
+        share = "internal" if line.internal else _share(line)
+        rows.append((line.place, line.law, str(line.times), scale, moved, cost(line), share))
     header = ("line", "law", "times", "scale", "moved", "cost", "share")
     table = ReportTable(header, tuple(rows), frozenset(range(2, 7)))
     return Block(title="Ledger", items=tuple(_notes(lines)), table=table)
@@ -48,13 +48,13 @@ def narrow_ledger(lines: Sequence[LedgerLine]) -> Block:
 
 def _notes(lines: Sequence[LedgerLine]) -> Iterator[str]:
     """What the columns do not say, and how many lines are left out."""
-    for one in lines[:MOST_ROWS]:
-        if one.other_scale is not None:
-            scales = f"{one.scale:.7g} and {one.other_scale:.7g}"
-            yield f"{one.place}: the scale depends on the data: {scales}"
-        if one.sampling is not None:
-            chance = f"which has the record with probability {one.sampling:.4g}"
-            yield f"{one.place}: from a secret sub-sample, {chance}"
+    for line in lines[:MOST_ROWS]:
+        if line.other_scale is not None:
+            scales = f"{line.scale:.7g} and {line.other_scale:.7g}"
+            yield f"{line.place}: the scale depends on the data: {scales}"
+        if line.sampling is not None:
+            chance = f"which has the record with probability {line.sampling:.4g}"
+            yield f"{line.place}: from a secret sub-sample, {chance}"
     if len(lines) > MOST_ROWS:
         yield f"{len(lines) - MOST_ROWS} more lines are in the JSON document"
 
@@ -96,7 +96,7 @@ def costliest_lines(lines: Sequence[LedgerLine]) -> Block:
         caption=f"What each line of code spends, and its share of the total.{rest}",
         table=ReportTable(
             ("Line", "Share", "Cost"),
-            tuple((one.place, _share(one), cost(one)) for one in shown),
+            tuple((line.place, _share(line), cost(line)) for line in shown),
             frozenset({1, 2}),
         ),
     )

@@ -21,11 +21,11 @@ from dpaudit.replaying.joint_noise import StepNoise, join_noise
 from dpaudit.replaying.laws import FloatArray, IntArray
 from dpaudit.replaying.messages import (
     Comparison,
+    are_same,
+    as_text,
     law_of_parts,
     release_of,
-    same,
     selection_of,
-    shown,
     table_of,
 )
 from dpaudit.replaying.processes import WORLDS, Processes
@@ -48,20 +48,24 @@ MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
+_PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples")
+"""Fields of an order that are sent to the worlds unchanged."""
+Sides = Sequence[dict[str, Any]]
+"""The same question of both worlds."""
 _ASKABLE: Final = frozenset(("choose", "coin", "operand", "located", "spend", "zero"))
 """Kinds of notes that become questions if their line is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """How one replay goes.
+    """How a fit in each world, or in one, is made.
 
     Attributes:
         number: Names its streams: seeds, coins and answers.
         tables: What each world trains on; one world alone if there is one table.
         rows: Synthetic rows.
         is_natural: Whether the code draws by itself, and nothing is asked.
-        is_heard: Whether its draws are heard then.
+        is_heard: Whether the draws of such a fit are heard.
         base: The world whose law answers are drawn from.
         apart: Every answer that moves lies this many scales from its value before noise; None for
             noise as drawn.
@@ -98,7 +102,7 @@ class Order:
 
     @property
     def mode(self) -> str:
-        """What the worlds are told of it."""
+        """The mode of the fit, as the worlds name it."""
         if not self.is_natural:
             return "lockstep"
         return "natural" if self.is_heard else "unheard"
@@ -109,14 +113,14 @@ class Order:
         return tuple(self.tables)
 
 
-class Played(NamedTuple):
-    """A replay and its synthetic tables, None where they were not wanted or there is none."""
+class FinishedFit(NamedTuple):
+    """A transcript and the synthetic tables of both worlds; None for one that is unwanted."""
 
     transcript: Transcript
     tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
 
 
-class _Again(Exception):  # noqa: N818 - it is no error
+class _Restart(Exception):  # noqa: N818 - it is no error
     """The fit restarts with one more line as a question."""
 
 
@@ -164,7 +168,7 @@ class Worlds:
         self.processes, self.places, self.rng = processes, tuple(places), rng
         self.lines = _Lines(set(), set(), set(), set())
 
-    def play(self, order: Order) -> Played:
+    def run(self, order: Order) -> FinishedFit:
         """One fit in each world of an order.
 
         Raises:
@@ -172,19 +176,19 @@ class Worlds:
         """
         started = time.monotonic()
         while len(self.lines.asked) < MOST_ASKED:
-            match = _Match(self, order, self.lines)
+            match = _Match(self, order)
             try:
-                played = self._play_once(match, order)
-            except _Again:
+                fit = self._run_once(match, order)
+            except _Restart:
                 continue
-            played.transcript.seconds = time.monotonic() - started
-            return played
+            fit.transcript.seconds = time.monotonic() - started
+            return fit
         raise ReplayError(
             f"more than {MOST_ASKED} lines depend on the record without noise: replay cannot "
             "follow this generator; audit it with `dpaudit audit`"
         )
 
-    def _play_once(self, match: _Match, order: Order) -> Played:
+    def _run_once(self, match: _Match, order: Order) -> FinishedFit:
         self.processes.children.clear()
         seed, sample_seed = (
             int(self.rng(role, order.number).integers(2**31)) for role in ("seed", "sample seed")
@@ -207,14 +211,14 @@ class Worlds:
             match.run(fits)
         except _Parted as parted:
             parting = parted.parting
-        except _Again:
+        except _Restart:
             again = True
         match.dismiss(fits)
         results = [_result_of(world, fits.get(world)) for world in WORLDS]
         for world in order.worlds:
             match.end(world)
         if again:
-            raise _Again
+            raise _Restart
         transcript = match.transcript
         transcript.failures = (results[0][1], results[1][1])
         if parting is None and transcript.failures == (None, None):
@@ -222,49 +226,35 @@ class Worlds:
                 match.compare_notes()
             except _Parted as parted:
                 parting = parted.parting
-        failed = [one is not None for one in transcript.failures]
+        failed = [failure is not None for failure in transcript.failures]
         if parting is None and len(fits) > 1 and failed[0] != failed[1]:
-            first, second = (one or "ends" for one in transcript.failures)
+            first, second = (failure or "ends" for failure in transcript.failures)
             parting = Parting(kind=PartKind.FAILURE, sites=(None, None), values=(first, second))
         transcript.parting = parting
         transcript.unfollowed += [
-            Unfollowed(one, "drawn in a process that the generator started")
-            for one in self.processes.children
+            Unfollowed(site, "drawn in a process that the generator started")
+            for site in self.processes.children
         ]
         match.finish()
-        return Played(transcript, (results[0][0], results[1][0]))
+        return FinishedFit(transcript, (results[0][0], results[1][0]))
 
     def _begin(self, world: World, match: _Match, order: Order) -> None:
-        seed = int(self.rng("coins", order.number).integers(2**62))
         own, other = match.lengths if world is World.IN else match.lengths[::-1]
         control = self.processes.worlds[world].control
         control.send(
             {
                 "kind": "begin",
                 "mode": order.mode,
-                "seed": seed,
-                "record_seed": seed,
-                "asked": sorted(match.lines.asked),
-                "located": sorted(match.lines.located),
-                "loops": sorted(match.lines.loops),
-                "bent": sorted(match.lines.bent),
+                "seed": int(self.rng("coins", order.number).integers(2**62)),
                 "rows": [own, other],
                 "own_rows": [match.place] if match.place is not None and own > other else [],
                 "kept": order.keeps,
-                "own_coins": order.own_coins,
-                "edge": order.edge,
-                "most_draws": order.most_draws,
-                "wide": order.wide,
-                "samples": [list(one) for one in order.samples],
                 "watch_state": order.watches_state,
+                **{name: getattr(order, name) for name in _PASSED_ON},
+                **{name: sorted(lines) for name, lines in self.lines._asdict().items()},
             }
         )
         control.receive()
-
-    @property
-    def schema(self) -> Any:
-        """The schema of the tables."""
-        return self.processes.worlds[World.IN].session.start.schema
 
 
 def _result_of(
@@ -285,10 +275,12 @@ def _result_of(
 class _Match:
     """The questions of one fit in both worlds, or in one."""
 
-    def __init__(self, worlds: Worlds, order: Order, lines: _Lines) -> None:
-        self.order, self.lines = order, lines
+    def __init__(self, worlds: Worlds, order: Order) -> None:
+        self.order, self.lines = order, worlds.lines
+        self._base = WORLDS.index(order.base)
         self._processes = worlds.processes.worlds
-        sizes = {world: worlds.schema.rows_asked(table) for world, table in order.tables.items()}
+        schema = self._processes[World.IN].session.start.schema
+        sizes = {world: schema.rows_asked(table) for world, table in order.tables.items()}
         alone = next(iter(sizes.values()))
         self.lengths = (sizes.get(World.IN, alone), sizes.get(World.OUT, alone))
         # of a unit each row would have a coin of its own, and the law of several is not followed
@@ -314,13 +306,13 @@ class _Match:
             _Again: If a line must become a question.
         """
         while True:
-            said = {world: self._next_question(world, fits[world]) for world in fits}
-            for world, message in said.items():
+            questions = {world: self._next_question(world, fits[world]) for world in fits}
+            for world, message in questions.items():
                 if message is not None:
                     self._waiting.add(world)
                     self._take(world, message)
-            ended = [world for world, message in said.items() if message is None]
-            if len(ended) == len(said):
+            ended = [world for world, message in questions.items() if message is None]
+            if len(ended) == len(questions):
                 return
             if ended:
                 if (error := fits[ended[0]].exception()) is not None:
@@ -329,15 +321,18 @@ class _Match:
                     raise _Parted(PartKind.FAILURE, (None, None), *values)
                 self.end(ended[0])
             self.compare_notes(partial=bool(ended))
-            messages = [said.get(world, said[next(iter(said))]) for world in WORLDS]
-            kinds = [None if one is None else (one["kind"], Site(*one["site"])) for one in messages]
+            messages = [questions.get(world, questions[next(iter(questions))]) for world in WORLDS]
+            kinds = [
+                None if message is None else (message["kind"], Site(*message["site"]))
+                for message in messages
+            ]
             if kinds[0] is None or kinds[0] != kinds[1]:
-                steps = ("no further step" if one is None else one[0] for one in kinds)
-                lines = [None if one is None else one[1] for one in kinds]
+                steps = ("no further step" if kind is None else kind[0] for kind in kinds)
+                lines = [None if kind is None else kind[1] for kind in kinds]
                 raise _Parted(PartKind.STEPS, (lines[0], lines[1]), *steps)
             kind, site = kinds[0]
-            reply = getattr(self, f"_on_{kind}")(site, *messages)
-            for world in said:
+            reply = getattr(self, f"_on_{kind}")(site, messages)
+            for world in questions:
                 self._processes[world].events.send(reply)
                 self._waiting.discard(world)
 
@@ -366,7 +361,7 @@ class _Match:
                 return None
 
     def _take_sites(self, world: World, message: dict[str, Any]) -> None:
-        self._processes[world].sites += [Site(*one) for one in message.get("sites", ())]
+        self._processes[world].sites += [Site(*site) for site in message.get("sites", ())]
 
     def _take(self, world: World, message: dict[str, Any]) -> None:
         """Keeps the notes that come with a message."""
@@ -379,7 +374,7 @@ class _Match:
             ]
 
     def end(self, world: World) -> dict[str, Any]:
-        """Ends a world's fit and takes what it has to say last."""
+        """Ends a world's fit and takes its last message."""
         if world not in self._ended:
             control = self._processes[world].control
             control.send({"kind": "end"})
@@ -388,40 +383,42 @@ class _Match:
         return self._ended[world]
 
     def finish(self) -> None:
-        """Adds what the worlds said last to the transcript."""
-        found = self.transcript
-        for one in self._ended.values():
-            self.lines.bent.update((file, line) for file, line in one["bent"])
-            found.released |= set(numbers_of(one["released"]).tolist())
-            found.unfollowed += [Unfollowed(Site(*lost[:3]), lost[3]) for lost in one["lost"]]
-            found.bare += [Unfollowed(Site(*bare[:3]), bare[3]) for bare in one["bare"]]
-            found.sampled_from = int(one["sampled_from"])
-            for file, line, function, text in one["seeds"]:
-                found.seeds.setdefault(Site(file, line, function), set()).add(text)
-        if found.parting is None:  # of fits that were ended no notes were compared
+        """Adds the last messages of the worlds to the transcript."""
+        transcript = self.transcript
+        for message in self._ended.values():
+            self.lines.bent.update((file, line) for file, line in message["bent"])
+            transcript.released |= set(numbers_of(message["released"]).tolist())
+            transcript.unfollowed += [
+                Unfollowed(Site(*lost[:3]), lost[3]) for lost in message["lost"]
+            ]
+            transcript.bare += [Unfollowed(Site(*bare[:3]), bare[3]) for bare in message["bare"]]
+            transcript.sampled_from = int(message["sampled_from"])
+            for file, line, function, text in message["seeds"]:
+                transcript.seeds.setdefault(Site(file, line, function), set()).add(text)
+        if transcript.parting is None:  # of fits that were ended no notes were compared
             for world, notes in self._notes.items():
                 tells = [
-                    (self._processes[world].sites[one[1]], one[3])
-                    for one in notes
-                    if one[0] == "tell"
+                    (self._processes[world].sites[note[1]], note[3])
+                    for note in notes
+                    if note[0] == "tell"
                 ]
-                found.unfollowed += [Unfollowed(site, more["text"]) for site, more in tells]
-        found.unfollowed = list(dict.fromkeys(found.unfollowed))
+                transcript.unfollowed += [Unfollowed(site, more["text"]) for site, more in tells]
+        transcript.unfollowed = list(dict.fromkeys(transcript.unfollowed))
         first = self._ended[self.order.worlds[0]]
-        found.draws = {Site(*one[:3]): one[3] for one in first["draws"]}
+        transcript.draws = {Site(*draw[:3]): draw[3] for draw in first["draws"]}
         releases = [self._ended.get(world, {}).get("release") for world in WORLDS]
-        failed = found.failures
-        found.releases = tuple(  # type: ignore[assignment]
-            release_of(one) if one and why is None else None
-            for one, why in zip(releases, failed, strict=True)
+        failed = transcript.failures
+        transcript.releases = tuple(  # type: ignore[assignment]
+            release_of(release) if release and why is None else None
+            for release, why in zip(releases, failed, strict=True)
         )
         for site, key, toss, comparisons in self._compared:
             table = table_of(comparisons)
-            if not same(*table):
+            if not are_same(*table):
                 places = np.array([len(comparisons)], dtype=np.int64)
                 step = ChoiceStep(site=site, tables=(table,), places=places, toss=toss, key=key)
-                found.choices.append(step)
-        join_noise(found, self._noises)
+                transcript.choices.append(step)
+        join_noise(transcript, self._noises)
 
     # -- the notes -------------------------------------------------------------------------------
 
@@ -456,7 +453,7 @@ class _Match:
                     self.lines.asked.add(key)
                     if first[0] == "located":
                         self.lines.located.add(key)
-                    raise _Again
+                    raise _Restart
                 kind = PartKind.SEEDS if first[0] == "seed" else PartKind.DRAWS
                 raise _Parted(kind, sites, first[0], second[0])
             self._record(sites[0], first, is_equal=is_equal)
@@ -487,18 +484,19 @@ class _Match:
         long, short = self.lengths
         for site, many in counts[0].items():
             few = counts[1][site]
+            # the line drew k times for each record: k * long in one world, k * short in the other
             each = 0 < few < many and many * short == few * long
             if each and site[:2] not in self.lines.loops:
                 self.lines.loops.add(site[:2])
-                raise _Again
+                raise _Restart
 
     def _compare_coins(self) -> None:
-        """Compares the coins apart from other notes: each line has its own, so order is free."""
+        """Compares coins apart from other notes: each line has a stream, so order is free."""
         drawn: list[list[tuple[Site, str]]] = []
         for world in WORLDS:
             sites, notes = self._processes[world].sites, self._notes[world]
-            drawn.append([(sites[one[1]], one[2]) for one in notes if one[0] == "draw"])
-            self._notes[world] = [one for one in notes if one[0] != "draw"]
+            drawn.append([(sites[note[1]], note[2]) for note in notes if note[0] == "draw"])
+            self._notes[world] = [note for note in notes if note[0] != "draw"]
         if drawn[0] != drawn[1]:
             differ = {site for site, _ in set(drawn[0]) ^ set(drawn[1])}
             site = min(differ or {site for side in drawn for site, _ in side})
@@ -517,48 +515,44 @@ class _Match:
 
     # -- the questions ---------------------------------------------------------------------------
 
-    def _on_notes(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        del site, inside, outside
+    def _on_notes(self, site: Site, sides: Sides) -> Any:
+        del site, sides
         return {}
 
-    def _on_rows(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        if inside["size"] == outside["size"]:
+    def _on_rows(self, site: Site, sides: Sides) -> Any:
+        inside, outside = (side["size"] for side in sides)
+        if inside == outside:
             return {"shared": False}
-        if self.place is None or abs(inside["size"] - outside["size"]) != 1:
-            sizes = (f"size {inside['size']}", f"size {outside['size']}")
-            raise _Parted(PartKind.SHAPES, (site, site), *sizes)
+        if self.place is None or abs(inside - outside) != 1:
+            raise _Parted(PartKind.SHAPES, (site, site), f"size {inside}", f"size {outside}")
         return {"shared": True, "place": self.place}
 
-    def _on_equal(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        first, second = inside["value"], outside["value"]
-        equal = same(first, second)
-        if not equal and inside["what"] == "operand":
-            raise _Parted(PartKind.OPERANDS, (site, site), shown(first), shown(second))
-        if not equal and inside["what"] == "spend":
+    def _on_equal(self, site: Site, sides: Sides) -> Any:
+        first, second = (side["value"] for side in sides)
+        equal, what = are_same(first, second), sides[0]["what"]
+        if not equal and what == "operand":
+            raise _Parted(PartKind.OPERANDS, (site, site), as_text(first), as_text(second))
+        if not equal and what == "spend":
             self._say_unfollowed(site, "noise or a coin is combined with data by more than a sum")
-        if inside["what"] == "zero" and self.transcript.tosses:
+        if what == "zero" and self.transcript.tosses:
             equal = False  # a sum over an empty sub-sample is an answer as well
         return {"equal": equal}
 
-    def _on_answer(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        sides = (inside, outside)
-        shapes = [np.shape(one["before"]) for one in sides]
+    def _on_answer(self, site: Site, sides: Sides) -> Any:
+        shapes = [np.shape(side["before"]) for side in sides]
         if shapes[0] != shapes[1]:
-            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {one}" for one in shapes))
-        names = [[part["law"] for part in one["parts"]] for one in sides]
+            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
+        names = [[part["law"] for part in side["parts"]] for side in sides]
         if names[0] != names[1]:
-            raise _Parted(PartKind.STEPS, (site, site), *(", ".join(one) for one in names))
-        before = Pair(flat(inside["before"]), flat(outside["before"]))
-        noise = flat(sides[WORLDS.index(self.order.base)]["noise"])
+            raise _Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
+        before = Pair(*(flat(side["before"]) for side in sides))
+        noise = flat(sides[self._base]["noise"])
         value = self._answer_of(site, before, noise, sides)
         self._add_step(site, before, sides, value, key=self._key("answer", site))
         return {"value": value.reshape(shapes[0])}
 
-    def _answer_of(
-        self, site: Site, before: Pair, noise: FloatArray, sides: tuple[dict[str, Any], ...]
-    ) -> FloatArray:
-        """The answer: the value before noise in the base world, and noise as drawn or ordered."""
-        base = WORLDS.index(self.order.base)
+    def _answer_of(self, site: Site, before: Pair, noise: FloatArray, sides: Sides) -> FloatArray:
+        """The value before noise in the base world plus noise, as drawn or as ordered."""
         key = ("answer", site, self._turns["answer", site] + 1)
         if key in self.order.nudged:
             noise = noise + NUDGE * (1.0 + np.abs(noise)) * (1.0 + np.arange(noise.size) % 7)
@@ -568,13 +562,13 @@ class _Match:
         elif key in self.order.placed and self.order.placed[key].size == noise.size:
             scales = self.order.placed[key]
         else:
-            return np.asarray(before[base] + noise)
-        law = law_of_parts(sides[base]["parts"])
+            return np.asarray(before[self._base] + noise)
+        law = law_of_parts(sides[self._base]["parts"])
         if law is None:
-            return np.asarray(before[base] + noise)
+            return np.asarray(before[self._base] + noise)
         wanted = scales * law.scale
         wanted = np.rint(wanted) if law.whole else wanted
-        return np.asarray(before[base] + np.where(np.isnan(scales), noise, wanted))
+        return np.asarray(before[self._base] + np.where(np.isnan(scales), noise, wanted))
 
     def _key(self, kind: str, site: Site) -> Question:
         """The name of a question, by which another replay recognises it."""
@@ -585,13 +579,13 @@ class _Match:
         self,
         site: Site,
         before: Pair,
-        sides: tuple[dict[str, Any], ...],
+        sides: Sides,
         value: FloatArray,
         *,
         key: Question | None = None,
     ) -> None:
         parts = sides[0]["parts"]
-        inside, outside = (law_of_parts(one["parts"]) for one in sides)
+        inside, outside = (law_of_parts(side["parts"]) for side in sides)
         seeds = {part["seed"] for part in parts}
         on, factor = sides[0].get("on"), sides[0].get("factor")
         self._noises.append(
@@ -622,58 +616,60 @@ class _Match:
         """Number of the record's latest coin."""
         return len(self.transcript.tosses) - 1 if self.transcript.tosses else None
 
-    def _on_choose(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
-        tables = _shares(site, inside, outside)
-        base = tables[WORLDS.index(self.order.base)]
-        places = self._rng.choice(len(base), size=int(inside["count"]), p=base)
-        self._add_choice(site, [tables] * len(places), places, is_late=inside["late"])
+    def _on_choose(self, site: Site, sides: Sides) -> Any:
+        tables = _shares(site, sides)
+        base = tables[self._base]
+        places = self._rng.choice(len(base), size=int(sides[0]["count"]), p=base)
+        self._add_choice(site, [tables] * len(places), places, is_late=sides[0]["late"])
         return {"places": places}
 
-    def _on_pick(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+    def _on_pick(self, site: Site, sides: Sides) -> Any:
         """Distinct places drawn one after another, with the probabilities of those left."""
-        left = _shares(site, inside, outside)
+        left = _shares(site, sides)
         tables, places = [], []
-        for _ in range(int(inside["count"])):
-            now = Pair(*(one / one.sum() for one in left))
-            base = now[WORLDS.index(self.order.base)]
+        for _ in range(int(sides[0]["count"])):
+            now = Pair(*(chances / chances.sum() for chances in left))
+            base = now[self._base]
             places.append(int(self._rng.choice(len(base), p=base)))
             tables.append(now)
-            left = Pair(*(np.where(np.arange(len(one)) == places[-1], 0.0, one) for one in left))
-        found = np.asarray(places, dtype=np.int64)
-        self._add_choice(site, tables, found, is_late=inside["late"])
-        return {"places": found}
+            left = Pair(
+                *(np.where(np.arange(len(chances)) == places[-1], 0.0, chances) for chances in left)
+            )
+        drawn = np.asarray(places, dtype=np.int64)
+        self._add_choice(site, tables, drawn, is_late=sides[0]["late"])
+        return {"places": drawn}
 
-    def _on_coin(self, site: Site, inside: dict[str, Any], outside: dict[str, Any]) -> Any:
+    def _on_coin(self, site: Site, sides: Sides) -> Any:
         """Compares uniform draws that lie in [low, high) with limits and decides their side."""
-        sides = (inside, outside)
-        shapes = [np.shape(one["limit"]) for one in sides]
+        shapes = [np.shape(side["limit"]) for side in sides]
         if shapes[0] != shapes[1]:
-            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {one}" for one in shapes))
+            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
         below = [
-            np.clip(flat((one["limit"] - one["low"]) / (one["high"] - one["low"])), 0.0, 1.0)
-            for one in sides
+            np.clip(flat((side["limit"] - side["low"]) / (side["high"] - side["low"])), 0.0, 1.0)
+            for side in sides
         ]
-        base = below[WORLDS.index(self.order.base)]
+        base = below[self._base]
         drawn = self._rng.random(base.shape)
         under = (drawn if self.order.edge is None else self.order.edge) < base
         moved = below[0] != below[1]
         if under.size == 1:
-            self._compare_again(site, inside, below, bool(under[0]))
+            self._compare_again(site, sides[0], below, bool(under[0]))
         elif np.any(moved):
             tables = [
                 Pair(np.array([p, 1.0 - p]), np.array([q, 1.0 - q]))
                 for p, q in zip(below[0][moved], below[1][moved], strict=True)
             ]
             sides_seen = np.where(under[moved], 0, 1)
-            self._add_choice(site, tables, sides_seen, is_late=inside["late"])
+            self._add_choice(site, tables, sides_seen, is_late=sides[0]["late"])
         return {"under": under.astype(np.uint8)}
 
     def _compare_again(
-        self, site: Site, said: Mapping[str, Any], below: Sequence[FloatArray], under: bool
+        self, site: Site, question: Mapping[str, Any], below: Sequence[FloatArray], under: bool
     ) -> None:
-        """Keeps a comparison of a single uniform draw; all of one draw are one choice."""
-        is_new = np.all(said["low"] == 0) and np.all(said["high"] == 1)
-        name = int(said["name"])
+        """Keeps a comparison of a single uniform draw; all comparisons of a draw are one choice."""
+        # the memory of a draw may be that of an earlier one, but only a new one is still in [0, 1)
+        is_new = np.all(question["low"] == 0) and np.all(question["high"] == 1)
+        name = int(question["name"])
         if is_new or name not in self._coins:
             self._coins[name] = []
             self._compared.append((site, self._key("choose", site), self._toss, self._coins[name]))
@@ -684,7 +680,7 @@ class _Match:
     ) -> None:
         """Keeps a choice if its probabilities differ."""
         key = self._key("choose", site)
-        if any(not same(*one) for one in {id(one): one for one in tables}.values()):
+        if any(not are_same(*table) for table in {id(table): table for table in tables}.values()):
             self.transcript.choices.append(
                 ChoiceStep(
                     site=site,
@@ -700,12 +696,12 @@ class _Match:
         self.transcript.unfollowed.append(Unfollowed(site, why))
 
 
-def _shares(site: Site, inside: Mapping[str, Any], outside: Mapping[str, Any]) -> Pair:
+def _shares(site: Site, sides: Sides) -> Pair:
     """The probabilities of places in each world."""
-    weights = [np.asarray(one["weights"], dtype=float) for one in (inside, outside)]
-    counts = inside["count"], outside["count"]
+    weights = [np.asarray(side["weights"], dtype=float) for side in sides]
+    counts = [side["count"] for side in sides]
     if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
         pairs = zip(counts, weights, strict=True)
-        values = (f"{count} of {len(one)} places" for count, one in pairs)
+        values = (f"{count} of {len(table)} places" for count, table in pairs)
         raise _Parted(PartKind.SHAPES, (site, site), *values)
-    return Pair(*(one / one.sum() for one in weights))
+    return Pair(*(table / table.sum() for table in weights))

@@ -19,21 +19,21 @@ from dpaudit.replaying.transcript import (
 )
 
 ROUNDING: Final = 1e-9
-"""Values of both worlds that differ by less, relative to the larger one, count as equal."""
+"""Relative difference up to which values of both worlds count as equal."""
 Comparison = tuple[float, float, bool]
-"""The chance of a uniform draw to lie below its limit, in each world, and whether it does."""
+"""The chances in both worlds that a uniform draw lies below its limit, and whether it does."""
 
 
 def table_of(comparisons: Sequence[Comparison]) -> Pair:
-    """The probabilities of where a uniform draw lies that is compared several times.
+    """The probabilities of where a uniform draw lies if it is compared several times.
 
-    It leaves the intervals that it was found not to lie in, and lies in the last one.
+    Each comparison but the last rules an interval out; the draw lies in what the last one leaves.
     """
     sides: list[FloatArray] = []
     for world in (0, 1):
         left, chances = 1.0, []
-        for one in comparisons:
-            taken = one[world] if one[2] else 1.0 - one[world]
+        for comparison in comparisons:
+            taken = comparison[world] if comparison[2] else 1.0 - comparison[world]
             chances.append(left * (1.0 - taken))
             left *= taken
         sides.append(np.array([*chances, left]))
@@ -57,7 +57,7 @@ def draws_of(
     ids = [np.broadcast_to(numbers_of(part["ids"]), size) for part in parts]
     loads = [np.broadcast_to(flat(part["factor"]) * flat(part["scale"]), size) for part in parts]
     return tuple(
-        tuple((int(one[at]), float(load[at])) for one, load in zip(ids, loads, strict=True))
+        tuple((int(numbers[at]), float(load[at])) for numbers, load in zip(ids, loads, strict=True))
         for at in range(size)
     )
 
@@ -82,11 +82,11 @@ def selection_of(site: Site, more: Mapping[str, Any], *, is_equal: bool) -> Answ
 def law_of_parts(parts: Sequence[Mapping[str, Any]]) -> NoiseLaw | None:
     """The noise law of one world's step, from its message."""
     return law_of(
-        [Share(one["law"], *(flat(one[name]) for name in Share._fields[1:])) for one in parts]
+        [Share(part["law"], *(flat(part[name]) for name in Share._fields[1:])) for part in parts]
     )
 
 
-def same(first: Any, second: Any) -> bool:
+def are_same(first: Any, second: Any) -> bool:
     """Whether two values are equal up to rounding."""
     if np.shape(first) != np.shape(second):
         return False
@@ -95,12 +95,12 @@ def same(first: Any, second: Any) -> bool:
     return bool(np.allclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True))
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value in a few characters."""
     values = np.asarray(value)
     if values.dtype == np.uint8:
         return "another value"
     if values.size == 1:
         return f"{float(values.ravel()[0]):.6g}"
-    some = ", ".join(f"{float(one):.4g}" for one in values.ravel()[:3])
+    some = ", ".join(f"{float(number):.4g}" for number in values.ravel()[:3])
     return f"[{some}{', ...' if values.size > 3 else ''}] ({values.size} numbers)"

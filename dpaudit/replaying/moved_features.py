@@ -66,8 +66,8 @@ def moved_features(
     if len(pairs) < 2:
         return ()
     attacks = named_attacks(DEFAULT_ATTACKS)
-    names = [(one.name, name) for one in attacks for name in one.feature_names(view)]
-    makers = [one.attack for one in attacks]
+    names = [(attack.name, name) for attack in attacks for name in attack.feature_names(view)]
+    makers = [attack.attack for attack in attacks]
     inside, outside = (
         np.array([features_of_table(pair[world], makers, view) for pair in pairs])
         for world in (0, 1)
@@ -99,5 +99,5 @@ def moved_features(
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     """Their ratio; infinite if only the denominator is 0, up to rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(whole > 1e-9 * part, part / whole, np.inf)
-    return np.where(part > 0, found, 0.0)
+        ratio = np.where(whole > 1e-9 * part, part / whole, np.inf)
+    return np.where(part > 0, ratio, 0.0)

@@ -83,11 +83,11 @@ class WorldProcess:
 
 
 class Processes:
-    """Both worlds' processes, and what fits in them run on.
+    """The processes of both worlds, and the threads that wait for their fits.
 
     Attributes:
         worlds: The process of each world.
-        children: Where processes drew that the generator started.
+        children: Lines at which processes that the generator started have drawn.
         pool: A thread for each world.
     """
 
@@ -97,7 +97,7 @@ class Processes:
 
 
 @contextmanager
-def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
+def prepare_start(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
     """Prepares the start of a process that fits the generator of an audit.
 
     Args:
@@ -129,7 +129,7 @@ def started_as(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
 
 
 @contextmanager
-def opened_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
+def open_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
     """Starts both worlds, at the same time.
 
     Args:
@@ -147,17 +147,19 @@ def opened_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Pr
         children: list[Site] = []
         with _Connections(str(Path(folder) / "listen"), children) as connections:
             with ThreadPoolExecutor(len(WORLDS)) as pool:
-                starts = [
+                futures = [
                     pool.submit(_start, start, world, Path(folder), connections, samplers)
                     for world in WORLDS
                 ]
             try:
-                found = {world: one.result() for world, one in zip(WORLDS, starts, strict=True)}
-                yield Processes(found, children)
+                worlds = {
+                    world: future.result() for world, future in zip(WORLDS, futures, strict=True)
+                }
+                yield Processes(worlds, children)
             finally:
-                for one in starts:
-                    if one.exception() is None:
-                        one.result().session.end()
+                for future in futures:
+                    if future.exception() is None:
+                        future.result().session.end()
 
 
 def _start(
@@ -217,10 +219,10 @@ class _Connections:
         keys = [(world, role) for role in ("events", "control")]
         with self._change:
             self._change.wait_for(lambda: all(key in self._found for key in keys), 1.0)
-            found = [self._found.get(key) for key in keys]
-        if found[0] is None or found[1] is None:
+            channels = [self._found.get(key) for key in keys]
+        if channels[0] is None or channels[1] is None:
             return None
-        return found[0], found[1]
+        return channels[0], channels[1]
 
     def _accept(self) -> None:
         while not self._closed:

@@ -28,7 +28,7 @@ from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw
-from dpaudit.replaying.messages import same
+from dpaudit.replaying.messages import are_same
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import Number, ReleasedNumbers
 from dpaudit.replaying.transcript import FitRelease, NoisyStep, Question, Site, Transcript
@@ -41,7 +41,7 @@ _TOLERANCE: Final = 1e-9
 """Curves coincide up to this share of their own movement."""
 _MOST_ANSWERS: Final = 500
 _MOST_JOINED: Final = 6
-"""Answers that make one event, at most."""
+"""Largest number of answers that make one event."""
 _SIZES: Final = (39, 60, 100, 150, 300, 600)
 """Natural fits of each world."""
 _WIDEST: Final = 8.0
@@ -49,7 +49,7 @@ _WIDEST: Final = 8.0
 _NARROW: Final = 0.01
 """Width of the interval for the threshold, in scales."""
 _FIRST: Final = 20_000
-"""Numbers of the fits that search begin here."""
+"""Fits of the search have numbers from here on."""
 
 
 class Answer(NamedTuple):
@@ -57,8 +57,8 @@ class Answer(NamedTuple):
 
     Attributes:
         key: Its question.
-        element: Its place in the answer to that question,
-        size: which has this many.
+        element: Its place in the answer to that question.
+        size: How many elements that has.
         site: Where its noise is drawn.
         before: The value before noise in each world.
         laws: The noise in each world.
@@ -104,9 +104,9 @@ class ReadThreshold(NamedTuple):
 
     Attributes:
         reading: What is read.
-        low: Answers at or below this give numbers on one side,
-        high: and answers at or above this on the other one.
-        value: The value of the number between both.
+        low: Answers at or below this give numbers on one side.
+        high: Answers at or above this give numbers on the other side.
+        value: The value of the number that separates both sides.
         is_above: Whether the event is that the answer is above.
     """
 
@@ -161,13 +161,13 @@ def bound_of(parts: Sequence[ReadThreshold], claim: Claim, *, fits: int, alpha: 
     """
     tau = -math.expm1(math.log(alpha / 2.0) / fits)
     inside, outside = (
-        math.prod(one) for one in zip(*(part.chances for part in parts), strict=True)
+        math.prod(chances) for chances in zip(*(part.chances for part in parts), strict=True)
     )
     hit, false = max(inside - tau, 0.0), min(outside + tau, 1.0)
     if hit <= false:
         return 0.0
-    found = guarantee_of(claim).statistic(np.array([1.0 - hit]), np.array([false]))
-    return max(0.0, float(np.ravel(found)[0]))
+    statistic = guarantee_of(claim).statistic(np.array([1.0 - hit]), np.array([false]))
+    return max(0.0, float(np.ravel(statistic)[0]))
 
 
 def find_readings(
@@ -198,34 +198,34 @@ def find_readings(
             fits.say(f"search for released answers: {variant * len(_PLACES) + at + 1} of 39")
             orders = _orders(answers, np.asarray(_PLACES)[placed[variant, :, at]])
             number = _FIRST + variant * len(_PLACES) + at
-            played = fits.alone(
-                World.IN, number, placed=orders, wide=wide, most_draws=_most(pilots)
+            fit = fits.alone(
+                World.IN, number, placed=orders, wide=wide, most_draws=_draw_limit(pilots)
             )
-            release = fits.released(played, World.IN)
-            if release is None or played.transcript.draws != pilots[-1].draws:
+            release = fits.release_of(fit.transcript, World.IN)
+            if release is None or fit.transcript.draws != pilots[-1].draws:
                 return []
-            if not all(_is_known(one, played.transcript, World.IN) for one in answers):
+            if not all(_is_known(answer, fit.transcript, World.IN) for answer in answers):
                 return []
             own.append(release)
         releases.append(own)
-    return _coinciding(answers, placed, releases, without)
+    return _find_coinciding(answers, placed, releases, without)
 
 
-def _most(pilots: Sequence[Transcript]) -> int:
+def _draw_limit(pilots: Sequence[Transcript]) -> int:
     """Draws after which a fit is given up."""
-    return 1000 + 20 * max(sum(one.draws.values()) for one in pilots)
+    return 1000 + 20 * max(sum(pilot.draws.values()) for pilot in pilots)
 
 
 def _moved_answers(pilots: Sequence[Transcript]) -> list[Answer]:
     """The answers that move by the same shift under the same law in all replays, best first."""
-    found: list[tuple[float, Answer]] = []
-    others = [{step.key: step for step in one.noisy} for one in pilots[1:]]
+    ranked: list[tuple[float, Answer]] = []
+    others = [{step.key: step for step in pilot.noisy} for pilot in pilots[1:]]
     for step in pilots[0].noisy:
         if step.laws is None or step.is_lost or step.draws or not np.any(step.moved):
             continue
         if not all(law.has_cdf for law in step.laws) or step.toss is not None:
             continue
-        if any(not _same_step(step, one.get(step.key)) for one in others):
+        if any(not _same_step(step, steps.get(step.key)) for steps in others):
             continue
         for element in np.flatnonzero(step.moved).tolist():
             inside, outside = (law.element(element, step.answer.size) for law in step.laws)
@@ -233,9 +233,9 @@ def _moved_answers(pilots: Sequence[Transcript]) -> list[Answer]:
             answer = Answer(
                 step.key, element, step.answer.size, step.site, before, (inside, outside)
             )
-            found.append((abs(before[0] - before[1]) / max(answer.scale, 1e-300), answer))
-    found.sort(key=lambda one: -one[0])
-    return [answer for _, answer in found[:_MOST_ANSWERS]]
+            ranked.append((abs(before[0] - before[1]) / max(answer.scale, 1e-300), answer))
+    ranked.sort(key=lambda entry: -entry[0])
+    return [answer for _, answer in ranked[:_MOST_ANSWERS]]
 
 
 def _same_step(first: NoisyStep, second: NoisyStep | None) -> bool:
@@ -243,24 +243,28 @@ def _same_step(first: NoisyStep, second: NoisyStep | None) -> bool:
     if second is None or second.laws is None or second.is_lost:
         return False
     return (
-        all(same(one, other) for one, other in zip(first.before, second.before, strict=True))
-        and all(same(one, other) for one, other in zip(first.scales, second.scales, strict=True))
+        all(
+            are_same(value, other) for value, other in zip(first.before, second.before, strict=True)
+        )
+        and all(
+            are_same(scale, other) for scale, other in zip(first.scales, second.scales, strict=True)
+        )
         and first.law_names == second.law_names
     )
 
 
 def _orders(answers: Sequence[Answer], places: FloatArray) -> dict[Question, FloatArray]:
     """Where each answer lies, in scales, by question."""
-    found: dict[Question, FloatArray] = {}
+    orders: dict[Question, FloatArray] = {}
     for answer, place in zip(answers, places, strict=True):
-        own = found.setdefault(answer.key, np.full(answer.size, np.nan))
+        own = orders.setdefault(answer.key, np.full(answer.size, np.nan))
         own[answer.element] = place
-    return found
+    return orders
 
 
-def _is_known(answer: Answer, played: Transcript, world: World) -> bool:
+def _is_known(answer: Answer, transcript: Transcript, world: World) -> bool:
     """Whether a fit made an answer of the same law around the same value."""
-    step = next((one for one in played.noisy if one.key == answer.key), None)
+    step = next((step for step in transcript.noisy if step.key == answer.key), None)
     if step is None or step.laws is None or step.is_lost or step.draws:
         return False
     if step.answer.size != answer.size:
@@ -268,27 +272,33 @@ def _is_known(answer: Answer, played: Transcript, world: World) -> bool:
     side = WORLDS.index(world)
     law, known = step.laws[0].element(answer.element, answer.size), answer.laws[side]
     own = float(step.before.inside[answer.element])
-    return type(law) is type(known) and _same_fields(law, known) and same(own, answer.before[side])
+    return (
+        type(law) is type(known) and _same_fields(law, known) and are_same(own, answer.before[side])
+    )
 
 
 def _same_fields(first: NoiseLaw, second: NoiseLaw) -> bool:
     pairs = zip(vars(first).values(), vars(second).values(), strict=True)
-    return all(same(np.asarray(one), np.asarray(other)) for one, other in pairs)
+    return all(are_same(np.asarray(value), np.asarray(other)) for value, other in pairs)
 
 
-def _coinciding(
+def _find_coinciding(
     answers: Sequence[Answer],
     placed: np.ndarray,
     releases: Sequence[Sequence[FitRelease]],
     without: frozenset[str],
 ) -> list[AnswerReading]:
     """Numbers whose curves over the places of an answer coincide, move, and never turn."""
-    names = ReleasedNumbers.shared_by([one for own in releases for one in own], without=without)
-    values = np.array([[names.of(one) for one in own] for own in releases], dtype=float)
+    shared = ReleasedNumbers.shared_by(
+        [release for own in releases for release in own], without=without
+    )
+    names = shared.names
+    values = np.array([[shared.of(release) for release in own] for own in releases], dtype=float)
     varies = np.isfinite(values).all(axis=(0, 1)) & (np.ptp(values, axis=(0, 1)) > 0)
     places = np.flatnonzero(varies)
-    found: list[AnswerReading] = []
+    readings: list[AnswerReading] = []
     for index, answer in enumerate(answers):
+        # the curve of every number over the places of this answer, once for each variant
         order = np.argsort(placed[:, index, :], axis=1)
         curves = np.take_along_axis(values[:, :, places], order[:, :, None], axis=1)
         movement = np.ptp(curves[0], axis=0)
@@ -298,8 +308,8 @@ def _coinciding(
         good = (movement > 0) & (apart <= _TOLERANCE * movement) & (rises ^ falls)
         if good.any():
             best = int(np.flatnonzero(good)[0])
-            found.append(AnswerReading(answer, names.name(int(places[best])), bool(rises[best])))
-    return found
+            readings.append(AnswerReading(answer, names[int(places[best])], bool(rises[best])))
+    return readings
 
 
 def prove(
@@ -309,7 +319,7 @@ def prove(
     *,
     alpha: float,
     budget: int,
-) -> tuple[Proof | None, str]:
+) -> Proof | None:
     """Proves a bound above the claim from natural fits.
 
     Args:
@@ -320,34 +330,29 @@ def prove(
         budget: Fits that may be made.
 
     Returns:
-        The proof if there is one; and what was tried, in words.
+        The proof; None if the answers move too little for this many fits, or the numbers are too
+        coarse, or do not follow their answers.
     """
     claim = fits.spec.claim
-    planned = _plan(readings, claim, alpha=alpha, budget=budget)
-    if planned is None:
-        return None, "the answers that can be read off move too little for this many fits"
+    planned = _plan(readings, claim, alpha=alpha, budget=budget) or []
     narrowed = [_narrow(fits, part, _FIRST + 1000 * (at + 1)) for at, part in enumerate(planned)]
     parts = [part for part in narrowed if part is not None]
-    if len(parts) < len(planned):
-        return None, "a released number does not follow its answer closely"
+    if not parts or len(parts) < len(planned):
+        return None
     bounds = (
         (size, bound_of(parts, claim, fits=size, alpha=alpha))
         for size in _SIZES
         if 2 * size <= budget
     )
-    size, bound = next((one for one in bounds if one[1] > claim.value), (0, 0.0))
-    if not size:
-        return None, "a released number is too coarse for this many fits"
+    size, bound = next((pair for pair in bounds if pair[1] > claim.value), (0, 0.0))
     wanted = [(world, 2 * at + place) for at in range(size) for place, world in enumerate(WORLDS)]
     for done, group in enumerate(_groups(wanted)):
         fits.say(f"natural fits: {min(len(wanted), (done + 1) * len(group))} of {len(wanted)}")
-        for (world, _), played in zip(group, fits.natural(group), strict=True):
-            found = played.transcript
-            if found.draws != draws or not _agrees(
-                parts, fits.released(played, world), found, world
-            ):
-                return None, "in a natural fit the released number did not follow its answer"
-    return Proof(tuple(parts), len(wanted), bound), ""
+        for (world, _), fit in zip(group, fits.natural(group), strict=True):
+            follows = _agrees(parts, fits.release_of(fit.transcript, world), fit.transcript, world)
+            if fit.transcript.draws != draws or not follows:
+                return None
+    return Proof(tuple(parts), len(wanted), bound) if size else None
 
 
 def _groups(wanted: Sequence[tuple[World, int]]) -> Iterator[Sequence[tuple[World, int]]]:
@@ -360,16 +365,16 @@ def _plan(
 ) -> list[ReadThreshold] | None:
     """The event that is expected to prove more than the claim in the fewest fits."""
     distinct: dict[object, AnswerReading] = {}
-    for one in readings:
-        distinct.setdefault((one.answer.key, one.answer.element), one)
+    for reading in readings:
+        distinct.setdefault((reading.answer.key, reading.answer.element), reading)
     numbers: dict[Number, AnswerReading] = {}
-    for one in distinct.values():
-        numbers.setdefault(one.number, one)
+    for reading in distinct.values():
+        numbers.setdefault(reading.number, reading)
     best = list(numbers.values())[:_MOST_JOINED]
     for size in _SIZES:
         if 2 * size > budget:
             return None
-        found = max(
+        plan = max(
             (
                 (bound_of(parts, claim, fits=size, alpha=alpha), count, reach)
                 for count in range(1, len(best) + 1)
@@ -378,26 +383,26 @@ def _plan(
             ),
             default=(0.0, 0, 0.0),
         )
-        if found[0] > 1.02 * claim.value:
-            return _event(best[: found[1]], found[2])
+        if plan[0] > 1.02 * claim.value:
+            return _event(best[: plan[1]], plan[2])
     return None
 
 
 def _event(readings: Sequence[AnswerReading], reach: float) -> list[ReadThreshold]:
     """Thresholds this many scales from the value in world "in", towards world "out"."""
     parts = []
-    for one in readings:
-        inside, outside = one.answer.before
+    for reading in readings:
+        inside, outside = reading.answer.before
         is_above = inside >= outside
         side = -1.0 if is_above else 1.0
-        middle = inside + side * reach * one.answer.scale
-        half = 0.5 * _NARROW * one.answer.scale
+        middle = inside + side * reach * reading.answer.scale
+        half = 0.5 * _NARROW * reading.answer.scale
         low, high = middle - half, middle + half
-        if one.answer.laws[0].whole:
+        if reading.answer.laws[0].whole:
             # the noise is whole: the threshold lies between two possible answers
             low = inside + math.floor(middle - inside)
             high = low + 1.0
-        parts.append(ReadThreshold(one, low, high, math.nan, is_above))
+        parts.append(ReadThreshold(reading, low, high, math.nan, is_above))
     return parts
 
 
@@ -411,7 +416,8 @@ def _narrow(fits: Fits, part: ReadThreshold, first_fit: int) -> ReadThreshold | 
 
     def number_at(value: float) -> float | None:
         order = _orders([answer], np.array([(value - answer.before[0]) / answer.scale]))
-        release = fits.released(fits.alone(World.IN, next(counter), placed=order), World.IN)
+        transcript = fits.alone(World.IN, next(counter), placed=order).transcript
+        release = fits.release_of(transcript, World.IN)
         return None if release is None else _value_in(release, part.reading.number)
 
     is_whole, center = answer.laws[0].whole, answer.before[0]
@@ -426,15 +432,15 @@ def _narrow(fits: Fits, part: ReadThreshold, first_fit: int) -> ReadThreshold | 
     while high - low > (1.0 if is_whole else _NARROW * answer.scale) * 1.001:
         middle = 0.5 * (low + high)
         middle = center + math.floor(middle - center) if is_whole else middle
-        found = number_at(middle)
-        if found is None:
+        number = number_at(middle)
+        if number is None:
             return None
-        if found == first:
+        if number == first:
             low = middle
         else:
-            high, last = middle, found
+            high, last = middle, number
     value = 0.5 * (first + last)
-    if value in (first, last):
+    if value in (first, last):  # neighbouring floats
         value = last if part.reading.rises else first
     return part._replace(low=low, high=high, value=value)
 
@@ -456,7 +462,7 @@ def _agrees(
         value = _value_in(release, part.reading.number)
         if value is None or math.isnan(value) or not _is_known(answer, transcript, world):
             return False
-        step = next(one for one in transcript.noisy if one.key == answer.key)
+        step = next(step for step in transcript.noisy if step.key == answer.key)
         if part.contradicts(float(step.answer[answer.element]), part.is_seen(value)):
             return False
     return True

@@ -244,7 +244,7 @@ class ReplayRecord(Document):
                 "this replay hands no features over: it found no difference in synthetic tables; "
                 "audit with the default attacks"
             )
-        named = json.dumps([one[:3] for one in self.features])
+        named = json.dumps([feature[:3] for feature in self.features])
         return cast(Attack, build("after-replay", ATTACKS, given={"record": named}, offered={}))
 
     @property
@@ -252,16 +252,18 @@ class ReplayRecord(Document):
         """The verdict in one sentence."""
         noun, value, cost = self.claim.quantity.noun, rounded(self.claim.value), self._cost
         least, sure = self._at_least, percent(self.confidence)
-        word, said = self.verdict.upper(), f"; {self.reasons[0]}" if self.reasons else ""
+        word, clause = self.verdict.upper(), f"; {self.reasons[0]}" if self.reasons else ""
         if self.verdict is Verdict.CONSISTENT:
-            said = f", the code spends {cost}"
+            clause = f", the code spends {cost}"
         elif self.verdict is Verdict.OVERSPENT:
-            said = f", the code spends {cost}; the release was not shown to leak more than {value}"
+            clause = (
+                f", the code spends {cost}; the release was not shown to leak more than {value}"
+            )
         elif self.of_proof:
-            word, said = f"{word} OF THE PROOF", f", its noise steps spend {cost}"
+            word, clause = f"{word} OF THE PROOF", f", its noise steps spend {cost}"
         elif self.verdict is Verdict.VIOLATION:
-            said = f", empirical {noun} {least} ({sure} confidence), {self._shown_by}"
-        return f"{word}  claimed {noun} {value}{said}"
+            clause = f", empirical {noun} {least} ({sure} confidence), {self._shown_by}"
+        return f"{word}  claimed {noun} {value}{clause}"
 
     @property
     def _cost(self) -> str:
@@ -269,7 +271,7 @@ class ReplayRecord(Document):
         if self.spent is None:
             return "without limit" if self.spent_unlimited else "an unknown amount"
         alike = rounded(self.spent) == rounded(self.claim.value) and self.spent > self.claim.value
-        but = " without internal lines" if any(one.internal for one in self.ledger) else ""
+        but = " without internal lines" if any(line.internal for line in self.ledger) else ""
         return f"{rounded(self.spent, digits=6 if alike else 3)}{but}"
 
     @property
@@ -294,7 +296,7 @@ class ReplayRecord(Document):
     @property
     def rows(self) -> tuple[Row, ...]:
         """All facts but the reasons, with their labels."""
-        found = [
+        rows = [
             Row("claim", claim_and_relation(self.claim)),
             Row("spent", self._spent),
             Row("release", self._release),
@@ -305,31 +307,31 @@ class ReplayRecord(Document):
                 f"{self.fits} in {duration(self.seconds)}, {rounded(self.seconds_a_fit)} s a pair",
             ),
         ]
-        for meaning in dict.fromkeys(one.meaning for one in self.stored):
-            stored = [one.place for one in self.stored if one.meaning == meaning]
-            found.append(Row("stored", f"{listed(stored)}: {meaning}"))
+        for meaning in dict.fromkeys(state.meaning for state in self.stored):
+            stored = [state.place for state in self.stored if state.meaning == meaning]
+            rows.append(Row("stored", f"{listed(stored)}: {meaning}"))
         for label, places, meaning in (
             ("seeds", self.fixed_seeds, "has the same seed in every fit"),
             ("seeds", self.few_seeds, "has the same seed in fits that got different seeds"),
             ("sample", self.fresh_noise, "is drawn again, and spent again, at each call of sample"),
         ):
             if places:
-                found.append(Row(label, f"noise of {listed(places)} {meaning}"))
+                rows.append(Row(label, f"noise of {listed(places)} {meaning}"))
         for place, why in self.internal:
-            said = f"{place} is declared internal{f' ({why})' if why else ''}"
-            is_there = any(one.internal and one.place == place for one in self.ledger)
+            declared = f"{place} is declared internal{f' ({why})' if why else ''}"
+            is_there = any(line.internal and line.place == place for line in self.ledger)
             left_out = "what it spends is left out" if is_there else "no such line spends anything"
-            found.append(Row("internal", f"{said}: {left_out}"))
+            rows.append(Row("internal", f"{declared}: {left_out}"))
         if self.not_compared:
-            found.append(Row("skipped", f"not compared: {listed(self.not_compared)}"))
+            rows.append(Row("skipped", f"not compared: {listed(self.not_compared)}"))
         if self.features:
             moved = f"the record moves {listed(self.features)}"
-            found.append(
+            rows.append(
                 Row("rows", f"{moved}: prove it by `dpaudit audit --set after-replay=FILE`")
             )
         if self.schema_inferred:
-            found.append(Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}"))
-        return tuple(found)
+            rows.append(Row("warning", f"{INFERRED}: {PUBLIC_SCHEMA}"))
+        return tuple(rows)
 
     @property
     def unsaid_reasons(self) -> tuple[str, ...]:
@@ -349,7 +351,7 @@ class ReplayRecord(Document):
             return f"{'without limit' if self.spent_unlimited else 'not known'}{note}"
         delta = getattr(self.claim, "delta", None)
         at = f" at delta {delta:g}" if delta else ""
-        scores = any(one.counts_as == "selected" for one in self.ledger)
+        scores = any(line.counts_as == "selected" for line in self.ledger)
         seen = f"the distances{' and scores' if scores else ''} seen"
         same = " (the same in every replay)" if self.spent_is_exact else ""
         return f"{self.claim.quantity.noun} {self._cost}{at}, at {seen}{same}{note}"
@@ -357,18 +359,18 @@ class ReplayRecord(Document):
     @property
     def _release(self) -> str:
         """What the release shows, or how hard it was tried."""
-        said, noun = [], self.claim.quantity.noun
+        clauses, noun = [], self.claim.quantity.noun
         if self.reading is not None:
             event, fits, bound = self.reading[-3:]
-            said.append(f"{noun} at least {rounded_down(bound)}: {event}; all {fits} fits agree")
+            clauses.append(f"{noun} at least {rounded_down(bound)}: {event}; all {fits} fits agree")
         if self.guesses is not None:
             fits, guesses, right, score, decided = self.guesses
             shown = f"{noun} {self._at_least}" if decided else "not shown to exceed the claim"
             by = f" by {score}" if score else ""
-            said.append(f"{shown}: {right} of {guesses} guesses right{by} ({fits} fits)")
+            clauses.append(f"{shown}: {right} of {guesses} guesses right{by} ({fits} fits)")
         if self.verdict is Verdict.CONSISTENT:
-            said += [one.removeprefix("the release was ") for one in self.reasons[:1]]
-        return "; ".join(said) or "not tested"
+            clauses += [reason.removeprefix("the release was ") for reason in self.reasons[:1]]
+        return "; ".join(clauses) or "not tested"
 
     @property
     def next_step(self) -> str:
@@ -424,7 +426,7 @@ def replay_page(record: ReplayRecord) -> Page:
         reproduce=again(record.source, record.reproduce),
         origin=f"dpaudit {record.versions['dpaudit']} replay",
         draw=lambda picture: draw_lines(lines),
-        facts=(*record.rows, *(Row("why", one) for one in record.unsaid_reasons)),
+        facts=(*record.rows, *(Row("why", reason) for reason in record.unsaid_reasons)),
         terminal=(*parting, *([narrow_ledger(lines)] if lines else []), *not_followed),
     )
 
@@ -463,13 +465,13 @@ def _parting(record: ReplayRecord) -> Iterator[Block]:
         return
     _, place, _, inside, outside, meaning, _ = record.parting
     items = (f"in: {inside}", f"out: {outside}") if outside else (f"both: {inside}",)
-    said = f"{place or 'The release'}: {meaning}."
-    yield Block(title="Where the worlds part", paragraphs=(said,), items=items)
+    sentence = f"{place or 'The release'}: {meaning}."
+    yield Block(title="Where the worlds part", paragraphs=(sentence,), items=items)
 
 
 def _not_followed(record: ReplayRecord) -> Iterator[Block]:
     if record.not_followed:
-        items = tuple(f"{one.place}: {one.why}" for one in record.not_followed)
+        items = tuple(f"{draw.place}: {draw.why}" for draw in record.not_followed)
         yield Block(title="Not followed", items=items)
 
 

@@ -14,7 +14,7 @@ from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.transcript import FitRelease
 
 ROWS: Final = "rows"
-"""The place of the synthetic rows; those of further samples end in it, too."""
+"""The place of the synthetic rows; the places of further samples end in this word, too."""
 _ROWS: Final = re.compile(rf"(\d+ )?{ROWS}( of .*)?", re.DOTALL)
 _MOST_DIGESTS: Final = 3
 """Contents of a place without numbers that a score may recognise."""
@@ -28,14 +28,14 @@ def are_rows(place: str) -> bool:
 def differing_places(first: FitRelease, second: FitRelease) -> tuple[str, ...]:
     """Places whose content differs by a bit, or that only one of two releases has."""
     places = dict.fromkeys((*first.digests, *second.digests))
-    return tuple(one for one in places if first.digests.get(one) != second.digests.get(one))
+    return tuple(place for place in places if first.digests.get(place) != second.digests.get(place))
 
 
 class Number(NamedTuple):
     """A released number.
 
     Attributes:
-        place: The array that it stands in, or None's own name.
+        place: The array that it stands in.
         at: Its index there; None for a number that stands alone.
     """
 
@@ -49,7 +49,7 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleasedNumbers:
-    """The numbers that all of some releases have at the same places.
+    """The numbers that several releases have at the same places.
 
     Attributes:
         places: Their arrays and sizes, in order.
@@ -69,7 +69,9 @@ class ReleasedNumbers:
                 for place, values in first.items()
                 if place not in without
                 and values.size
-                and all(one.numbers.get(place, _NONE).size == values.size for one in releases)
+                and all(
+                    release.numbers.get(place, _NONE).size == values.size for release in releases
+                )
             )
         )
 
@@ -80,13 +82,14 @@ class ReleasedNumbers:
             return None
         return np.concatenate([_NONE, *parts])
 
-    def name(self, index: int) -> Number:
-        """The number at an index of `of`."""
-        for place, size in self.places:
-            if index < size:
-                return Number(place, index if size > 1 else None)
-            index -= size
-        raise IndexError(index)
+    @property
+    def names(self) -> list[Number]:
+        """The numbers of `of`, in order."""
+        return [
+            Number(place, at if size > 1 else None)
+            for place, size in self.places
+            for at in range(size)
+        ]
 
 
 _NONE: Final = np.zeros(0)
@@ -118,58 +121,52 @@ class ReleaseFeatures:
         """The features that may differ, from releases of both worlds."""
         numbers = ReleasedNumbers.shared_by(releases, without=without)
         aligned = {place for place, _ in numbers.places}
-        every = dict.fromkeys(place for one in releases for place in one.digests)
+        every = dict.fromkeys(place for release in releases for place in release.digests)
         contents: list[tuple[str, str]] = []
         present: list[str] = []
         for place in every:
             if place in without:
                 continue
-            held = Counter(one.digests.get(place) for one in releases)
+            held = Counter(release.digests.get(place) for release in releases)
             if None in held:
                 present.append(place)
             if place not in aligned and len(held) > 1:
-                common = [one for one, _ in held.most_common(_MOST_DIGESTS) if one is not None]
-                contents += [(place, one) for one in common]
-        arrays = {place for one in releases for place in one.numbers} - aligned - without
+                common = [
+                    digest for digest, _ in held.most_common(_MOST_DIGESTS) if digest is not None
+                ]
+                contents += [(place, digest) for digest in common]
+        arrays = {place for release in releases for place in release.numbers} - aligned - without
         return cls(numbers, tuple(sorted(arrays)), tuple(contents), tuple(present))
-
-    @property
-    def size(self) -> int:
-        """How many features there are."""
-        numbers = sum(one for _, one in self.numbers.places)
-        return numbers + len(self.arrays) + len(self.contents) + len(self.present)
 
     def read(self, release: FitRelease) -> FloatArray:
         """The features of a release; missing numbers are NaN."""
-        found = self.numbers.of(release)
-        size = sum(one for _, one in self.numbers.places)
+        numbers = self.numbers.of(release)
+        if numbers is None:
+            numbers = np.full(sum(size for _, size in self.numbers.places), np.nan)
         return np.concatenate(
             [
-                np.full(size, np.nan) if found is None else found,
-                [float(release.numbers.get(one, _NONE).size) for one in self.arrays],
-                [float(release.digests.get(one) == digest) for one, digest in self.contents],
-                [float(one in release.digests) for one in self.present],
+                numbers,
+                [float(release.numbers.get(place, _NONE).size) for place in self.arrays],
+                [float(release.digests.get(place) == digest) for place, digest in self.contents],
+                [float(place in release.digests) for place in self.present],
             ]
         )
 
-    def name(self, index: int) -> str:
-        """A feature in words."""
-        size = sum(one for _, one in self.numbers.places)
-        if index < size:
-            return f"`{self.numbers.name(index)}`"
-        index -= size
-        if index < len(self.arrays):
-            return f"the size of `{self.arrays[index]}`"
-        index -= len(self.arrays)
-        if index < len(self.contents):
-            return f"the content of `{self.contents[index][0]}`"
-        return f"whether `{self.present[index - len(self.contents)]}` is there"
+    @property
+    def names(self) -> list[str]:
+        """The features in words."""
+        return [
+            *(f"`{number}`" for number in self.numbers.names),
+            *(f"the size of `{place}`" for place in self.arrays),
+            *(f"the content of `{place}`" for place, _ in self.contents),
+            *(f"whether `{place}` is there" for place in self.present),
+        ]
 
 
 def without_model(release: FitRelease) -> FitRelease:
     """Only the synthetic rows of a release."""
     kept = {place for place in release.digests if are_rows(place)}
     return FitRelease(
-        numbers={place: one for place, one in release.numbers.items() if place in kept},
-        digests={place: one for place, one in release.digests.items() if place in kept},
+        numbers={place: values for place, values in release.numbers.items() if place in kept},
+        digests={place: digest for place, digest in release.digests.items() if place in kept},
     )

@@ -6,7 +6,8 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,38 +29,34 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.release import accept
 from dpaudit.replaying.coins import run_game
-from dpaudit.replaying.findings import (
-    Options,
-    ReplayAccess,
-    ReplayFindings,
-)
+from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
-from dpaudit.replaying.lockstep import Played
+from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.moved_features import moved_features
-from dpaudit.replaying.processes import WORLDS, Processes, opened_processes, started_as
+from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.spending import Spent, spend
-from dpaudit.replaying.transcript import NoisyStep, Site, Transcript, Unfollowed
+from dpaudit.replaying.transcript import ChoiceStep, NoisyStep, Site, Transcript, Unfollowed
 from dpaudit.replaying.verdict import conclude, is_consistent, is_overspent
 
 PILOTS: Final = 4
-"""Replays with noise as drawn,"""
+"""Replays with noise as drawn."""
 MOST_PILOTS: Final = 40
-"""and as many as this of a fast generator: what is rare shows in many, few seeds in all of them."""
+"""The same of a fast generator: a rare event shows in many replays, a seed that repeats in all."""
 _MOMENT: Final = 1.0
-"""Seconds for those beyond the first ones."""
+"""Seconds for the replays beyond the first `PILOTS`."""
 FITS: Final = 400
 """Fits for reading and for the coin game."""
 _SLOW: Final = 2.0
-"""Seconds of a pair of fits beyond which fewer are made."""
+"""If a fit takes more seconds than this, fewer are made."""
 _COIN_EDGES: Final = (1e-9, 1.0 - 1e-9)
 _SHARED: Final = 400_000
-"""Numbers of the natural fits in which noise is compared begin here."""
+"""The natural fits whose noise is compared have numbers from here on."""
 _CONTROLS: Final = (0, 90, 91)
 _AGAIN: Final = (700, 701)
-"""Fits that are made in new processes as well."""
+"""Numbers of the fits that are made in new processes as well."""
 _MOST_UNITS: Final = 500
 _ANSWER_EDGES: Final = (6.0, -6.0, 30.0, -30.0, 100.0, -100.0)
 _PATIENCE: Final = 120.0
@@ -143,15 +140,7 @@ def replays_of(
     *,
     schema: Schema | str | Path | None = None,
     targets: int = 1,
-    samplers: Sequence[Mapping[str, Any]] = (),
     on_progress: Callable[[str], None] | None = None,
-    fits: int | None = None,
-    public_coins: bool = False,
-    proof: str | None = None,
-    internal: Sequence[str] = (),
-    access: str = "model",
-    coins: bool = True,
-    hand_over: bool = False,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
     """As `replay`, once for each seed, in the same two processes.
@@ -162,16 +151,8 @@ def replays_of(
         seeds: Roots of the random streams.
         schema: As for `replay`.
         targets: As for `replay`.
-        samplers: As for `replay`.
         on_progress: As for `replay`.
-        fits: As for `replay`.
-        public_coins: As for `replay`.
-        proof: As for `replay`.
-        internal: As for `replay`.
-        access: As for `replay`.
-        coins: As for `replay`.
-        hand_over: As for `replay`.
-        settings: As for `replay`.
+        settings: The other arguments of `replay`.
 
     Yields:
         The record for each seed.
@@ -180,19 +161,16 @@ def replays_of(
         InputError: As `replay`.
         ReplayError: As `replay`.
     """
-    check_number("targets", targets, AT_LEAST_1, whole=True)
-    if hand_over and are_several(data):
-        raise SettingsError("`hand_over` is for replays of one table: audit several without it")
     options = Options.of(
-        fits=fits,
-        public_coins=public_coins,
-        proof=proof,
-        internal=internal,
-        access=access,
-        coins=coins,
-        hand_over=hand_over,
-        samplers=samplers,
+        {
+            option.name: settings.pop(option.name)
+            for option in fields(Options)
+            if option.name in settings
+        }
     )
+    check_number("targets", targets, AT_LEAST_1, whole=True)
+    if options.hand_over and are_several(data):
+        raise SettingsError("`hand_over` is for replays of one table: audit several without it")
     table = audited_table(data, schema, audit_settings(**settings))
     specs = list(_candidates(generator, table, settings, targets))
     yield from _records(specs, seeds, options, say=on_progress or (lambda line: None))
@@ -205,20 +183,17 @@ def _records(
     *,
     say: Callable[[str], None],
 ) -> Iterator[ReplayRecord]:
-    """One record for each seed, of the worst of some records."""
+    """Replays the costliest of some candidates, once for each seed."""
     require_claim(specs[0].claim, method="a replay")  # refused before a process starts
     options = options.with_proof_of(specs[0].generator.generator)
-    samplers = json.dumps([dict(one) for one in options.samplers])
-    with started_as(specs[0]) as start:
-
-        def open_processes() -> AbstractContextManager[Processes]:
-            return opened_processes(start, samplers=samplers)
-
-        with open_processes() as processes:
+    samplers = json.dumps([dict(sampler) for sampler in options.samplers])
+    with prepare_start(specs[0]) as start:
+        open_worlds = partial(open_processes, start, samplers=samplers)
+        with open_worlds() as processes:
             for seed in seeds:
                 started = time.monotonic()
                 each = [
-                    Fits.of(
+                    Fits(
                         processes,
                         replace(spec, settings=replace(spec.settings, seed=seed)),
                         watches_state=options.access is ReplayAccess.MODEL,
@@ -226,8 +201,8 @@ def _records(
                     )
                     for spec in specs
                 ]
-                fits = each[0] if len(each) == 1 else _worst(each, options)
-                yield replay_record(fits, options, open_processes, started)
+                fits = each[0] if len(each) == 1 else _find_costliest(each, options)
+                yield replay_record(fits, options, open_worlds, started)
 
 
 def _candidates(
@@ -240,7 +215,7 @@ def _candidates(
         else:
             yield build_two_worlds(generator, table, named)
         return
-    pair = next((one for one in ("worst_case", "neighbours_file") if settings.get(one)), None)
+    pair = next((name for name in ("worst_case", "neighbours_file") if settings.get(name)), None)
     if pair is not None:
         raise SettingsError(f"`{pair}` names the record itself: leave out `targets`")
     if table.schema.unit is not None:
@@ -253,16 +228,16 @@ def _candidates(
         yield build_two_worlds(generator, table, audit_settings(**given))
 
 
-def _worst(each: Sequence[Fits], options: Options) -> Fits:
-    """The candidate that spends most in one replay; one at which the worlds part comes first."""
-    found: list[tuple[float, int]] = []
+def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
+    """Finds the candidate that spends most in one replay, or at which the worlds part."""
+    costs: list[tuple[float, int]] = []
     for number, fits in enumerate(each):
         fits.say(f"candidate {number + 1} of {len(each)}: {fits.spec.target.choice}")
         transcript = fits.pair(1).transcript
         cost = spend([transcript], fits.spec.claim, public_coins=options.public_coins)
         parted = transcript.parting is not None or cost.is_unlimited
-        found.append((float("inf") if parted else cost.value or 0.0, -number))
-    fits = each[-max(found)[1]]
+        costs.append((float("inf") if parted else cost.value or 0.0, -number))
+    fits = each[-max(costs)[1]]
     fits.count += 2 * (len(each) - 1)
     return fits
 
@@ -270,7 +245,7 @@ def _worst(each: Sequence[Fits], options: Options) -> Fits:
 def replay_record(
     fits: Fits,
     options: Options,
-    open_processes: Callable[[], AbstractContextManager[Processes]],
+    open_worlds: Callable[[], AbstractContextManager[Processes]],
     started: float,
 ) -> ReplayRecord:
     """The whole of a replay, from the control to the record.
@@ -278,67 +253,71 @@ def replay_record(
     Args:
         fits: Its fits.
         options: What it was asked for.
-        open_processes: Starts new processes of both worlds.
+        open_worlds: Starts new processes of both worlds.
         started: When it began, by `time.monotonic`.
     """
-    found = ReplayFindings(public_coins=options.public_coins)
-    run_control(fits, found)
-    if found.control is None:
-        run_pilots(fits, found)
-        check_selections(fits, found)
-        find_shared_noise(fits, found)
-        run_edges(fits, found)
-        find_foreign_seeds(fits, found)
-        charge(fits, options, found)
-        found.take_seeds(fits.seeds)
-        if not is_consistent(fits.spec.claim, found):
-            prove_from_release(fits, options, found)
-            if found.is_shown and not fits_agree(fits, found, open_processes):
-                found.are_dependent = True
+    findings = ReplayFindings(public_coins=options.public_coins)
+    run_control(fits, findings)
+    if findings.control is None:
+        run_pilots(fits, findings)
+        check_selections(fits, findings)
+        find_shared_noise(fits, findings)
+        run_edges(fits, findings)
+        find_foreign_seeds(fits, findings)
+        charge(fits, options, findings)
+        findings.take_seeds(fits.seeds)
+        if not is_consistent(fits.spec.claim, findings):
+            prove_from_release(fits, options, findings)
+            if findings.is_shown and not fits_agree(fits, findings, open_worlds):
+                findings.are_dependent = True
             if options.hand_over:
-                hand_over(fits, found)
-    return conclude(fits, options, found, seconds=time.monotonic() - started)
+                hand_over(fits, findings)
+    return conclude(fits, options, findings, seconds=time.monotonic() - started)
 
 
-def run_control(fits: Fits, found: ReplayFindings) -> None:
+def run_control(fits: Fits, findings: ReplayFindings) -> None:
     """The same table in both worlds: nothing may move, and the release must be equal.
 
     Raises:
         ReplayError: If the generator fails.
     """
     fits.say("control: the same table in both worlds")
-    played = _play_control(fits)
-    transcript = played.transcript
-    _check_table(played.tables[0], fits.spec.table.schema)
+    fit = _first_control(fits)
+    transcript = fit.transcript
+    _check_table(fit.tables[0], fits.spec.table.schema)
     first, second = (fits.release_of(transcript, world) for world in WORLDS)
-    found.noise_lines = frozenset(step.site for step in transcript.noisy)
+    findings.noise_lines = frozenset(step.site for step in transcript.noisy)
     if first is not None and second is not None:
-        found.without = frozenset(differing_places(first, second))
-    moved = [step.site for step in transcript.noisy if step.moved.any()]
+        findings.without = frozenset(differing_places(first, second))
+    moved = [step.site for step in transcript.moving]
     moved += [choice.site for choice in transcript.choices]
-    thread = next((one for one in transcript.unfollowed if "thread" in one.why), None)
+    thread = next(
+        (unfollowed for unfollowed in transcript.unfollowed if "thread" in unfollowed.why), None
+    )
     if thread is not None:
-        found.control = f"{thread.why} ({thread.site})"
+        findings.control = f"{thread.why} ({thread.site})"
     elif transcript.parting is not None:
-        found.parting = transcript.parting
-        found.control = "two fits of the same table differ"
+        findings.parting = transcript.parting
+        findings.control = "two fits of the same table differ"
     elif moved:
-        found.control = f"two fits of the same table differ at {moved[0]}"
-    elif any(map(are_rows, found.without)):
-        found.control = "two fits of the same table give different rows"
+        findings.control = f"two fits of the same table differ at {moved[0]}"
+    elif any(map(are_rows, findings.without)):
+        findings.control = "two fits of the same table give different rows"
     elif first is None or second is None:
-        found.control = "what a fit releases was not seen"
+        findings.control = "what a fit releases was not seen"
 
 
-def _play_control(fits: Fits) -> Played:
+def _first_control(fits: Fits) -> FinishedFit:
     """The first control in which the generator does not fail, as it may by chance."""
     failure = ""
     for number in _CONTROLS:
-        played = fits.pair(number, alike=World.IN, keeps_tables=True)
-        failures = (one for one in played.transcript.failures if one not in (None, "ended"))
+        fit = fits.pair(number, alike=World.IN, keeps_tables=True)
+        failures = (
+            failure for failure in fit.transcript.failures if failure not in (None, "ended")
+        )
         failure = next(failures, None) or ""
-        if not failure or played.transcript.parting is not None:
-            return played
+        if not failure or fit.transcript.parting is not None:
+            return fit
     raise ReplayError(f"the generator fails: {failure}")
 
 
@@ -352,7 +331,7 @@ def _check_table(table: pd.DataFrame | None, schema: Schema) -> None:
         raise ReplayError(f"the generator fails: {error.shareable}") from None
 
 
-def run_pilots(fits: Fits, found: ReplayFindings) -> None:
+def run_pilots(fits: Fits, findings: ReplayFindings) -> None:
     """Replays with noise as drawn, from either world in turn; the first one samples again."""
     records = max(map(len, fits.tables.values()))
     samples = ((fits.rows, 1), (2 * max(records, fits.rows) + 7, 2))
@@ -365,13 +344,13 @@ def run_pilots(fits: Fits, found: ReplayFindings) -> None:
         base = WORLDS[number % 2]
         given = samples if number == 0 else ()
         transcript = fits.pair(1 + number, base=base, samples=given).transcript
-        found.pilots.append(transcript)
-        found.add_differences(fits, transcript)
-    if any(one.tosses for one in found.pilots):
-        follow_subsamples(fits, found)
+        findings.pilots.append(transcript)
+        findings.add_differences(fits, transcript)
+    if any(pilot.tosses for pilot in findings.pilots):
+        follow_subsamples(fits, findings)
 
 
-def follow_subsamples(fits: Fits, found: ReplayFindings) -> None:
+def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
     """Finds which steps the record's own coins decide, with coins that put it out and in.
 
     A step is amplified if the record moves it only where the coin before it puts the record in.
@@ -380,48 +359,48 @@ def follow_subsamples(fits: Fits, found: ReplayFindings) -> None:
     fits.say("replays with the record in and out of its sub-samples")
     turned = [fits.pair(1, own_coins=coins).transcript for coins in ("out", "even", "odd")]
     moved: dict[bool, set[Site]] = {True: set(), False: set()}
-    for transcript in (*found.pilots, *turned):
-        steps = [(step.site, step.toss) for step in transcript.noisy if step.moved.any()]
-        for site, toss in (*steps, *((one.site, one.toss) for one in transcript.choices)):
-            if toss is not None:
-                moved[transcript.tosses[toss].is_in].add(site)
+    for transcript in (*findings.pilots, *turned):
+        steps: list[NoisyStep | ChoiceStep] = [*transcript.moving, *transcript.choices]
+        for step in steps:
+            if step.toss is not None:
+                moved[transcript.tosses[step.toss].is_in].add(step.site)
     within, without = moved[True] - moved[False], moved[False] - moved[True]
     if without and not within and fits.keeps:
         fits.keeps = False
-        found.pilots.clear()
-        run_pilots(fits, found)
+        findings.pilots.clear()
+        run_pilots(fits, findings)
         return
     if without:
         why = "the record's own coins put it into one sub-sample and out of another"
         turned[0].unfollowed.append(Unfollowed(min(without), why))
-    found.unamplified = frozenset(moved[False])
+    findings.unamplified = frozenset(moved[False])
     for transcript in turned:
-        found.pilots.append(transcript)
-        found.add_differences(fits, transcript)
+        findings.pilots.append(transcript)
+        findings.add_differences(fits, transcript)
 
 
-def check_selections(fits: Fits, found: ReplayFindings) -> None:
+def check_selections(fits: Fits, findings: ReplayFindings) -> None:
     """Counts scores as released if the release follows a change too small for any selection."""
     selected = {
         (step.key, number)
-        for one in found.pilots
-        for step in one.noisy
-        for number in set(step.numbers.tolist()) - one.released
-        if any(number in selection.numbers for selection in one.selections)
+        for pilot in findings.pilots
+        for step in pilot.noisy
+        for number in set(step.numbers.tolist()) - pilot.released
+        if any(number in selection.numbers for selection in pilot.selections)
     }
-    if not selected or found.parting is not None:
+    if not selected or findings.parting is not None:
         return
     fits.say("the same replay, with scores changed by a little")
     again = replay_second_pilot(fits, nudged={key for key, _ in selected})
-    releases = [fits.release_of(one, World.IN) for one in (found.pilots[1], again)]
+    releases = [fits.release_of(transcript, World.IN) for transcript in (findings.pilots[1], again)]
     if None not in releases:
         first, second = releases
         assert first is not None
         assert second is not None
-        if not set(differing_places(first, second)) - found.without:
+        if not set(differing_places(first, second)) - findings.without:
             return
-    for one in found.pilots:
-        one.released |= {number for step in one.noisy for number in step.numbers.tolist()}
+    for pilot in findings.pilots:
+        pilot.released |= {number for step in pilot.noisy for number in step.numbers.tolist()}
 
 
 def replay_second_pilot(fits: Fits, **order: Any) -> Transcript:
@@ -429,14 +408,14 @@ def replay_second_pilot(fits: Fits, **order: Any) -> Transcript:
     return fits.pair(2, base=WORLDS[1], **order).transcript
 
 
-def find_shared_noise(fits: Fits, found: ReplayFindings) -> None:
+def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
     """Finds lines whose noise is the same, as that of two generators with one seed."""
     fits.say("natural fits")
-    unfollowed = found.pilots[-1].unfollowed
-    for played in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
-        unfollowed += played.transcript.unfollowed
+    unfollowed = findings.pilots[-1].unfollowed
+    for fit in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
+        unfollowed += fit.transcript.unfollowed
         known: dict[float, NoisyStep] = {}
-        for step in played.transcript.noisy:
+        for step in fit.transcript.noisy:
             if len(known) > _MOST_UNITS:
                 break
             if step.laws is None or step.laws[0].whole or step.draws:
@@ -445,78 +424,79 @@ def find_shared_noise(fits: Fits, found: ReplayFindings) -> None:
             for unit in np.abs(units[:_MOST_UNITS]).round(10).tolist():
                 first = known.setdefault(unit, step)
                 if unit and first.key != step.key:
-                    found.shared_noise |= dict.fromkeys([(first.site, step.site)])
+                    findings.shared_noise |= dict.fromkeys([(first.site, step.site)])
 
 
-def run_edges(fits: Fits, found: ReplayFindings) -> None:
+def run_edges(fits: Fits, findings: ReplayFindings) -> None:
     """Replays at the edges, where rare branches are: uniform draws, and answers that move."""
-    if any(one.parting is not None for one in found.pilots):
+    if any(pilot.parting is not None for pilot in findings.pilots):
         return
     is_slow = fits.pace > _SLOW
-    edges: list[dict[str, Any]] = [{"edge": one} for one in _COIN_EDGES]
-    if any(step.moved.any() for one in found.pilots for step in one.noisy):
-        edges += [{"apart": one} for one in (_ANSWER_EDGES[2:4] if is_slow else _ANSWER_EDGES)]
-    most = 1000 + 50 * max(sum(one.draws.values()) for one in found.pilots)
+    edges: list[dict[str, Any]] = [{"edge": edge} for edge in _COIN_EDGES]
+    if any(pilot.moving for pilot in findings.pilots):
+        edges += [
+            {"apart": scales} for scales in (_ANSWER_EDGES[2:4] if is_slow else _ANSWER_EDGES)
+        ]
+    most = 1000 + 50 * max(sum(pilot.draws.values()) for pilot in findings.pilots)
     for number, edge in enumerate(edges):
         fits.say(f"edge replay {number + 1} of {len(edges)}")
         transcript = fits.pair(100 + number, most_draws=most, **edge).transcript
         if None in transcript.failures or transcript.parting is not None:
-            found.edges.append(transcript)
-            found.add_differences(fits, transcript)
+            findings.edges.append(transcript)
+            findings.add_differences(fits, transcript)
 
 
-def charge(fits: Fits, options: Options, found: ReplayFindings) -> None:
+def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
     """Charges the steps of the pilots, and without choices where data goes around the noise."""
 
-    def charged(transcripts: Sequence[Transcript]) -> Spent:
+    def spent_in(transcripts: Sequence[Transcript]) -> Spent:
         return spend(
             transcripts,
             fits.spec.claim,
             public_coins=options.public_coins,
-            unamplified=found.unamplified,
+            unamplified=findings.unamplified,
             internal=options.internal_lines,
-            others=found.transcripts,
+            others=findings.transcripts,
         )
 
     # the first pilot samples several times: noise of `sample` counts once for each release
-    pilots = found.pilots[1:] if found.fresh_noise else found.pilots
-    found.spent = charged(pilots)
-    if found.goes_around:
-        found.spent_by_noise = charged([replace(one, choices=[]) for one in pilots])
+    pilots = findings.pilots[1:] if findings.fresh_noise else findings.pilots
+    findings.spent = spent_in(pilots)
+    if findings.goes_around:
+        findings.spent_by_noise = spent_in([replace(pilot, choices=[]) for pilot in pilots])
 
 
-def find_foreign_seeds(fits: Fits, found: ReplayFindings) -> None:
+def find_foreign_seeds(fits: Fits, findings: ReplayFindings) -> None:
     """Finds seeds that are not made of the fit's seed, but of the time, say: others know it."""
-    first = found.pilots[1].seeds
-    if first and found.parting is None:
+    first = findings.pilots[1].seeds
+    if first and findings.parting is None:
         fits.say("the second replay again")
         again = replay_second_pilot(fits).seeds
-        found.foreign_seeds = tuple(
+        findings.foreign_seeds = tuple(
             site for site in sorted(first.keys() & again) if first[site] != again[site]
         )
 
 
-def prove_from_release(fits: Fits, options: Options, found: ReplayFindings) -> None:
+def prove_from_release(fits: Fits, options: Options, findings: ReplayFindings) -> None:
     """Tries to prove a bound above the claim from what is released: by reading, then by coins."""
-    alpha = 1.0 - fits.spec.settings.confidence
+    # each of the two methods has half of the error probability
+    alpha = (1.0 - fits.spec.settings.confidence) / 2
     first, budget = fits.count, options.fits or _budget(fits.pace)
-    without = found.unseen
-    may_read = is_overspent(fits.spec.claim, found.spent) or found.spent.value is None
-    if may_read and all(one.parting is None for one in found.pilots):
-        readings = find_readings(fits, found.pilots, without)
+    without = findings.ignored
+    may_read = is_overspent(fits.spec.claim, findings.spent) or findings.spent.value is None
+    if may_read and all(pilot.parting is None for pilot in findings.pilots):
+        readings = find_readings(fits, findings.pilots, without)
         if readings:
-            found.proof, _ = prove(
+            findings.proof = prove(
                 fits,
                 readings,
-                found.pilots[-1].draws,
-                alpha=alpha / 2,
+                findings.pilots[-1].draws,
+                alpha=alpha,
                 budget=budget - (fits.count - first),
             )
     left = budget - (fits.count - first)
-    if options.coins and found.proof is None and left > 2 * len(WORLDS):
-        found.game = run_game(
-            fits, alpha=alpha / 2, budget=left, seconds=_PATIENCE, without=without
-        )
+    if options.coins and findings.proof is None and left > 2 * len(WORLDS):
+        findings.game = run_game(fits, alpha=alpha, budget=left, seconds=_PATIENCE, without=without)
 
 
 def _budget(pace: float) -> int:
@@ -525,8 +505,8 @@ def _budget(pace: float) -> int:
 
 def fits_agree(
     fits: Fits,
-    found: ReplayFindings,
-    open_processes: Callable[[], AbstractContextManager[Processes]],
+    findings: ReplayFindings,
+    open_worlds: Callable[[], AbstractContextManager[Processes]],
 ) -> bool:
     """Whether fits in new processes are those of the same seeds in these, and draw noise anew.
 
@@ -534,23 +514,23 @@ def fits_agree(
     fits, so that counting these would prove nothing.
     """
     drawn: set[Site] = set()
-    with open_processes() as processes:
+    with open_worlds() as processes:
         fresh = fits.in_processes(processes)
         fits.count += len(_AGAIN) * len(WORLDS)
         for number in _AGAIN:
             fits.say("the same fits in new processes")
             for world in WORLDS:
-                pair = [one.alone(world, number).transcript for one in (fits, fresh)]
+                pair = [side.alone(world, number).transcript for side in (fits, fresh)]
                 drawn |= pair[0].draws.keys()
-                first, second = (one.releases[WORLDS.index(world)] for one in pair)
+                first, second = (transcript.releases[WORLDS.index(world)] for transcript in pair)
                 if first is None or second is None:
                     return False
-                if set(differing_places(first, second)) - found.without:
+                if set(differing_places(first, second)) - findings.without:
                     return False
-    return not found.noise_lines or not found.noise_lines.isdisjoint(drawn)
+    return not findings.noise_lines or not findings.noise_lines.isdisjoint(drawn)
 
 
-def hand_over(fits: Fits, found: ReplayFindings) -> None:
+def hand_over(fits: Fits, findings: ReplayFindings) -> None:
     """Finds the features of synthetic tables that the record moves."""
     pairs = []
     canonical = fits.spec.table.schema.canonical
@@ -562,4 +542,4 @@ def hand_over(fits: Fits, found: ReplayFindings) -> None:
         ]
         if made[0] is not None and made[1] is not None:
             pairs.append((canonical(made[0]), canonical(made[1])))
-    found.features = moved_features(pairs, fits.spec.game.view)
+    findings.features = moved_features(pairs, fits.spec.game.view)

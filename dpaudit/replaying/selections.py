@@ -30,15 +30,15 @@ _PIECE: Final = 0.5
 """Largest length of a piece of an integral, in units of the smallest scale."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _MOST_KINKS: Final = 128
-"""The pieces end at the kinks of so many densities, those of the largest scores."""
+"""Pieces end at the kinks of this many densities, those of the largest scores."""
 _MOST_PIECES: Final = 20_000
 _MOST_POINTS: Final = 2e8
 """With more pieces, or points times scores, an integral is not computed."""
 _MOST_RANKED: Final = 1e7
-"""With more scores times places an order has no probability here."""
+"""With more scores times places, the probability of an order is not computed."""
 _BLOCK: Final = 1_000_000
 _ERROR: Final = 1e-4
-"""Probabilities of all outcomes add up to 1 within this error, else they are not known."""
+"""If the probabilities of all outcomes do not add up to 1 within this, they are not known."""
 
 
 class Scores(NamedTuple):
@@ -65,7 +65,7 @@ def is_integrable(law: NoiseLaw) -> bool:
     return not isinstance(law, Gamma) or bool(np.all(law.shape >= 1))
 
 
-def scaled(law: NoiseLaw, factor: FloatArray) -> NoiseLaw | None:
+def scale_law(law: NoiseLaw, factor: FloatArray) -> NoiseLaw | None:
     """The law of `factor * noise`; None if it is not known.
 
     Args:
@@ -76,7 +76,9 @@ def scaled(law: NoiseLaw, factor: FloatArray) -> NoiseLaw | None:
     if not is_integrable(law) or not np.all(size > 0):
         return None
     if isinstance(law, LaplaceSum):
-        return replace(law, scale=law.scale * size, others=tuple(one * size for one in law.others))
+        return replace(
+            law, scale=law.scale * size, others=tuple(scale * size for scale in law.others)
+        )
     if law.symmetric:
         return replace(law, scale=law.scale * size)
     if isinstance(law, Gumbel | Gamma) and np.ptp(np.sign(factor)) == 0:
@@ -107,15 +109,16 @@ def log_largest(scores: Scores) -> FloatArray | None:
     if grid is None or size * len(grid[0]) > _MOST_POINTS:
         return None
     columns = law.element(np.s_[:, None], size)
-    found = np.full(size, -np.inf)
+    log_chances = np.full(size, -np.inf)
     for points, log_weights in _blocks(grid, size):
         noise = points - before[:, None]
         log_below = columns.log_tail(noise, above=False)
         with np.errstate(invalid="ignore"):
             others = log_below.sum(axis=0) - log_below
         each = columns.log_density(noise) + np.nan_to_num(others, nan=-np.inf, neginf=-np.inf)
-        found = np.logaddexp(found, scipy.special.logsumexp(each + log_weights, axis=1))
-    return found if abs(float(np.exp(scipy.special.logsumexp(found))) - 1.0) < _ERROR else None
+        log_chances = np.logaddexp(log_chances, scipy.special.logsumexp(each + log_weights, axis=1))
+    total = float(np.exp(scipy.special.logsumexp(log_chances)))
+    return log_chances if abs(total - 1.0) < _ERROR else None  # the integral missed some mass
 
 
 def log_rounds(scores: Scores, places: Sequence[int]) -> list[FloatArray] | None:
@@ -132,11 +135,11 @@ def log_rounds(scores: Scores, places: Sequence[int]) -> list[FloatArray] | None
     if not scores.is_gumbel or len(places) * len(scores.before) > _MOST_RANKED:
         return None
     units, left = scores.before / scores.law.scale, np.ones(len(scores.before), dtype=bool)
-    found = []
+    rounds = []
     for place in places:
-        found.append(units[left] - scipy.special.logsumexp(units[left]))
+        rounds.append(units[left] - scipy.special.logsumexp(units[left]))
         left[place] = False
-    return found
+    return rounds
 
 
 def log_cells(scores: Scores, bounds: FloatArray) -> FloatArray:
@@ -152,7 +155,7 @@ def log_cells(scores: Scores, bounds: FloatArray) -> FloatArray:
     size = len(scores.before)
     noise = bounds - scores.before[:, None]
     columns = scores.law.element(np.s_[:, None], size)
-    below, above = (columns.log_tail(noise, above=one) for one in (False, True))
+    below, above = (columns.log_tail(noise, above=side) for side in (False, True))
     never, sure = np.full((size, 1), -np.inf), np.zeros((size, 1))
     from_below = _log_minus(np.hstack([below, sure]), np.hstack([never, below]))
     from_above = _log_minus(np.hstack([sure, above]), np.hstack([above, never]))
@@ -200,7 +203,7 @@ def log_bits(
     seen, reversed_ = np.array(-np.inf), np.full(len(before), -np.inf)
     for points, log_weights in _blocks(grid, len(before)):
         noise = slope[:, None] * points + offset[:, None] - before[:, None]
-        above, below = (columns.log_tail(noise, above=one) for one in (True, False))
+        above, below = (columns.log_tail(noise, above=side) for side in (True, False))
         own = np.where(is_above[:, None], above, below)
         other = np.where(is_above[:, None], below, above)
         whole = limit.law.log_density(points - middle) + log_weights + own.sum(axis=0)
@@ -227,10 +230,10 @@ def _grid(
 
 
 def _blocks(grid: tuple[FloatArray, FloatArray], rows: int) -> Iterator[tuple[FloatArray, ...]]:
-    """The points of an integral and their log weights, so many at a time."""
+    """The points of an integral and their log weights, in blocks."""
     size = max(_BLOCK // rows, 1)
     for start in range(0, len(grid[0]), size):
-        yield tuple(one[start : start + size] for one in grid)
+        yield tuple(values[start : start + size] for values in grid)
 
 
 def _log_minus(larger: FloatArray, smaller: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dpaudit.model.claim import (
     Claim,
@@ -23,11 +23,11 @@ from dpaudit.replaying.costs import (
     OpenCost,
     PureCost,
     TableCost,
-    amplified,
+    amplify,
     epsilon_at,
     is_huge,
     pure_epsilon,
-    short,
+    shorten,
 )
 from dpaudit.replaying.ledger import LedgerLine, ledger
 from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript
@@ -98,28 +98,32 @@ def spend(
     several_laws = _steps_with_several(_law_of, (*transcripts, *others))
     several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
     for transcript in transcripts:
-        transcript = _with_laws(_without_coins(transcript, unamplified), without=several_laws)
+        transcript = _as_charged(transcript, unamplified, several_laws)
         chances: dict[int | None, float] = {None: 1.0}
         for at, toss in enumerate(transcript.tosses):
             chances[at] = toss.chance if hidden else 1.0
-        found = charges_of(transcript, is_internal=is_internal)
-        lines = ledger(transcript, found, chances, is_internal=is_internal)
-        counted = [one for one in found.charges if not is_internal(one.site)]
+        charges = charges_of(transcript, is_internal=is_internal)
+        lines = ledger(transcript, charges, chances, is_internal=is_internal)
+        counted = [charge for charge in charges.charges if not is_internal(charge.site)]
         total = _total(counted, claim, chances)
         if transcript.parting is not None and total.value < math.inf:
             total = _Total(math.nan, "the worlds part before the end")
         notes = [] if total.note is None else [total.note]
-        limits = list(found.notes)
+        limits = list(charges.notes)
         if math.isfinite(total.value):
-            replaces = not (hidden or public_coins) and any(one.toss is not None for one in counted)
+            replaces = not (hidden or public_coins) and any(
+                charge.toss is not None for charge in counted
+            )
             if replaces or (unamplified and not public_coins):
                 notes.append(_NOT_AMPLIFIED)
-            limits = notes = [*found.notes, *notes]
-        is_left_out = bool(transcript.tosses) and not any(one.is_in for one in transcript.tosses)
+            limits = notes = [*charges.notes, *notes]
+        is_left_out = bool(transcript.tosses) and not any(toss.is_in for toss in transcript.tosses)
         replays.append(_Replay(total.value, notes, limits, lines, is_left_out))
     value, notes, limits, lines, _ = max(replays, key=_rank)
     is_known = math.isfinite(value)
-    if is_known and not all(_alike(lines, one.lines) for one in replays if not one.is_left_out):
+    if is_known and not all(
+        _are_alike(lines, replay.lines) for replay in replays if not replay.is_left_out
+    ):
         notes = [f"the costliest of {len(replays)} replays", *notes]
     return Spent(
         value=value if is_known else None,
@@ -139,7 +143,7 @@ def _steps_with_several(
     for transcript in transcripts:
         for step in transcript.noisy:
             kinds[step.key].add(kind(step))
-    return {key for key, found in kinds.items() if len(found) > 1}
+    return {key for key, seen in kinds.items() if len(seen) > 1}
 
 
 def _law_of(step: NoisyStep) -> object:
@@ -153,23 +157,19 @@ def _scales_of(step: NoisyStep) -> object:
     return step.scales.inside.tobytes()
 
 
-def _with_laws(transcript: Transcript, *, without: Collection[Question]) -> Transcript:
-    """The same, in which some steps have no known law."""
-    noisy = [replace(one, laws=None) if one.key in without else one for one in transcript.noisy]
-    return replace(transcript, noisy=noisy)
+def _as_charged(
+    transcript: Transcript, unamplified: Collection[Site], several_laws: Collection[Question]
+) -> Transcript:
+    """The same without the record's own coins at some lines, and without some steps' laws."""
 
+    def without_coin(step: Any) -> Any:
+        return replace(step, toss=None) if step.site in unamplified else step
 
-def _without_coins(transcript: Transcript, sites: Collection[Site]) -> Transcript:
-    """The same without the record's own coins at some lines."""
-    if not sites:
-        return transcript
-    return replace(
-        transcript,
-        noisy=[replace(one, toss=None) if one.site in sites else one for one in transcript.noisy],
-        choices=[
-            replace(one, toss=None) if one.site in sites else one for one in transcript.choices
-        ],
-    )
+    noisy = [
+        replace(step, laws=None) if step.key in several_laws else step
+        for step in map(without_coin, transcript.noisy)
+    ]
+    return replace(transcript, noisy=noisy, choices=list(map(without_coin, transcript.choices)))
 
 
 class _Total(NamedTuple):
@@ -209,18 +209,22 @@ def _rank(replay: _Replay) -> tuple[int, float]:
     return (2, 0.0) if replay.value == math.inf else (0, replay.value)
 
 
-def _alike(lines: Sequence[LedgerLine], others: Sequence[LedgerLine]) -> bool:
+def _are_alike(lines: Sequence[LedgerLine], others: Sequence[LedgerLine]) -> bool:
     """Whether shifts, scales and costs of two replays agree."""
 
     def numbers(line: LedgerLine) -> list[float | None]:
         return [line.epsilon, line.mu, line.l1, line.l2, line.scale, line.other_scale]
 
-    by_place = [{(one.place, one.law): numbers(one) for one in own} for own in (lines, others)]
+    by_place = [{(line.place, line.law): numbers(line) for line in own} for own in (lines, others)]
     return by_place[0].keys() == by_place[1].keys() and all(
-        (one is None) == (other is None)
-        and (one is None or other is None or math.isclose(one, other, rel_tol=_EQUAL, abs_tol=1e-9))
+        (number is None) == (other is None)
+        and (
+            number is None
+            or other is None
+            or math.isclose(number, other, rel_tol=_EQUAL, abs_tol=1e-9)
+        )
         for key, own in by_place[0].items()
-        for one, other in zip(own, by_place[1][key], strict=True)
+        for number, other in zip(own, by_place[1][key], strict=True)
     )
 
 
@@ -231,22 +235,24 @@ def _total(
     if isinstance(claim, PrivacyClaim):
         return _epsilon(charges, claim.delta, chances)
     if isinstance(claim, CurveClaim):
-        each = [(_epsilon(charges, one.delta, chances), one.epsilon) for one in claim.points]
-        factors = [found._replace(value=found.value / at) for found, at in each]
-        return max(factors, key=lambda one: math.inf if math.isnan(one.value) else one.value)
+        each = [(_epsilon(charges, point.delta, chances), point.epsilon) for point in claim.points]
+        factors = [total._replace(value=total.value / at) for total, at in each]
+        return max(
+            factors, key=lambda factor: math.inf if math.isnan(factor.value) else factor.value
+        )
     is_mu = isinstance(claim, GaussianClaim)
 
     def square(charge: StepCharge) -> float:
         return charge.times * (charge.cost.mu**2 if is_mu else charge.cost.rho)
 
-    values = [square(one) for one in charges]
+    values = [square(charge) for charge in charges]
     total = math.inf if math.inf in values else sum(values)
     if not math.isfinite(total):
-        return _open(total, charges, square)
+        return _open_total(total, charges, square)
     exact = GaussianCost if is_mu else (GaussianCost, TableCost)
-    note = _joined(
-        (_NOT_AMPLIFIED, any(chances[one.toss] < 1.0 for one in charges)),
-        (_LARGEST, not all(isinstance(one.cost, exact) for one in charges)),
+    note = _join_notes(
+        (_NOT_AMPLIFIED, any(chances[charge.toss] < 1.0 for charge in charges)),
+        (_LARGEST, not all(isinstance(charge.cost, exact) for charge in charges)),
     )
     return _Total(math.sqrt(total) if is_mu else total, note)
 
@@ -256,25 +262,25 @@ def _epsilon(
 ) -> _Total:
     """Epsilon at delta of all charges."""
     if delta == 0:
-        losses = [(one.toss, one.cost.epsilon * one.times) for one in charges]
+        losses = [(charge.toss, charge.cost.epsilon * charge.times) for charge in charges]
         value = pure_epsilon(losses, chances)
         if math.isfinite(value):
             return _Total(value)
-        return _open(value, charges, lambda one: one.cost.epsilon)
+        return _open_total(value, charges, lambda charge: charge.cost.epsilon)
     parts, is_amplified = _parts(charges, chances)
     value = epsilon_at(parts, delta)
     if not math.isfinite(value):
-        return _open(value, charges, _at_delta)
+        return _open_total(value, charges, _at_delta)
     is_large = is_huge(parts)
-    note = _joined(
-        (_NOT_AMPLIFIED, not is_amplified or (is_large and any(one.chance < 1 for one in parts))),
+    note = _join_notes(
+        (_NOT_AMPLIFIED, not is_amplified or (is_large and any(part.chance < 1 for part in parts))),
         (_SIMPLY, is_large),
-        (_LARGEST, any(isinstance(one.cost, PureCost) for one in parts)),
+        (_LARGEST, any(isinstance(part.cost, PureCost) for part in parts)),
     )
     return _Total(value, note)
 
 
-def _joined(*notes: tuple[str, bool]) -> str | None:
+def _join_notes(*notes: tuple[str, bool]) -> str | None:
     return "; ".join(text for text, holds in notes if holds) or None
 
 
@@ -286,12 +292,12 @@ def _at_delta(charge: StepCharge) -> float:
     return cost.epsilon if isinstance(cost, TableCost) else 0.0
 
 
-def _open(
+def _open_total(
     value: float, charges: Sequence[StepCharge], size: Callable[[StepCharge], float]
 ) -> _Total:
     """A cost without limit, or that is not known, with the first line that makes it so."""
     alike = math.isinf if value == math.inf else math.isnan
-    charge = next((one for one in charges if alike(size(one))), None)
+    charge = next((charge for charge in charges if alike(size(charge))), None)
     if charge is None:
         return _Total(value, "a step costs more than accountants compose")
     if isinstance(charge.cost, OpenCost):
@@ -316,23 +322,24 @@ def _parts(
     parts: Counter[CostPart] = Counter()
     square, is_amplified = 0.0, True
     by_toss: dict[int | None, list[StepCharge]] = defaultdict(list)
-    for one in charges:
-        by_toss[one.toss if chances[one.toss] < 1.0 else None].append(one)
+    for charge in charges:
+        by_toss[charge.toss if chances[charge.toss] < 1.0 else None].append(charge)
+    # one coin decides all of its steps, so they are amplified together, not one by one
     for toss, own in by_toss.items():
-        gaussian = [one.cost.far**2 for one in own if isinstance(one.cost, GaussianCost)]
-        others = [one for one in own if not isinstance(one.cost, GaussianCost)]
-        losses = sum(one.cost.epsilon * one.times for one in others)
+        gaussian = [charge.cost.far**2 for charge in own if isinstance(charge.cost, GaussianCost)]
+        others = [charge for charge in own if not isinstance(charge.cost, GaussianCost)]
+        losses = sum(charge.cost.epsilon * charge.times for charge in others)
         if toss is not None and not others:
-            parts[CostPart(GaussianCost(short(math.sqrt(sum(gaussian)))), chances[toss])] += 1
+            parts[CostPart(GaussianCost(shorten(math.sqrt(sum(gaussian)))), chances[toss])] += 1
         elif toss is not None and not gaussian and len(others) == others[0].times == 1:
             parts[CostPart(others[0].cost, chances[toss])] += 1
         elif toss is not None and not gaussian and math.isfinite(losses):
-            parts[CostPart(PureCost(short(amplified(losses, chances[toss]))))] += 1
+            parts[CostPart(PureCost(shorten(amplify(losses, chances[toss]))))] += 1
         else:
             is_amplified &= toss is None
             square += sum(gaussian)
-            for one in others:
-                parts[CostPart(one.cost)] += one.times
+            for charge in others:
+                parts[CostPart(charge.cost)] += charge.times
     if square > 0:
         parts[CostPart(GaussianCost(math.sqrt(square)))] += 1
     return parts, is_amplified

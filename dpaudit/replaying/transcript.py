@@ -178,6 +178,12 @@ class AnswerSelection:
     limit_factor: FloatArray | None = None
     is_equal: bool = True
 
+    @property
+    def answers(self) -> list[int]:
+        """Numbers of all its answers."""
+        limits = [] if self.limit_numbers is None else self.limit_numbers.tolist()
+        return [number for number in (*self.numbers.tolist(), *limits) if number >= 0]
+
 
 class PartKind(StrEnum):
     """How the worlds part although all answers and coins are equal."""
@@ -276,6 +282,11 @@ class Transcript:
     releases: tuple[FitRelease | None, FitRelease | None] = (None, None)
     failures: tuple[str | None, str | None] = (None, None)
     seconds: float = 0.0
+
+    @property
+    def moving(self) -> list[NoisyStep]:
+        """The steps in which the record moves an answer."""
+        return [step for step in self.noisy if step.moved.any()]
 
 
 def flat(value: Any) -> FloatArray:

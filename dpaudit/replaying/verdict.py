@@ -16,7 +16,6 @@ from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.reading import Proof
 from dpaudit.replaying.record import (
-    GuessesFound,
     NotFollowed,
     PartingFound,
     ReadingFound,
@@ -61,120 +60,126 @@ def is_overspent(claim: Claim, spent: Spent) -> bool:
     )
 
 
-def is_consistent(claim: Claim, found: ReplayFindings) -> bool:
+def is_consistent(claim: Claim, findings: ReplayFindings) -> bool:
     """Whether all draws were followed, the worlds never parted, and the steps spend enough less."""
-    return not any(True for _ in _open_questions(found)) and not is_overspent(claim, found.spent)
+    return not any(True for _ in _open_questions(findings)) and not is_overspent(
+        claim, findings.spent
+    )
 
 
-def _open_questions(found: ReplayFindings) -> Iterator[str]:
+def _open_questions(findings: ReplayFindings) -> Iterator[str]:
     """What stands between these findings and CONSISTENT, the most telling first."""
-    if found.control is not None:
-        yield f"the code is not repeatable, so nothing can be concluded: {found.control}"
-    if found.parting is not None and found.control is None:
-        yield _parting_reason(found)
-    for site in found.fixed_seeds:
+    if findings.control is not None:
+        yield f"the code is not repeatable, so nothing can be concluded: {findings.control}"
+    if findings.parting is not None and findings.control is None:
+        yield _parting_reason(findings)
+    for site in findings.fixed_seeds:
         yield f"the noise at {site} has the same seed in every fit, so it is not secret"
-    for site in found.few_seeds:
+    for site in findings.few_seeds:
         yield f"the noise at {site} has the same seed in several fits with different seeds"
-    for site in found.foreign_seeds:
+    for site in findings.foreign_seeds:
         yield (
             f"the noise at {site} has a seed that is not made of `seed`: it is as secret as the "
             "time, or whatever else it is made of"
         )
-    for first, second in found.shared_noise:
+    for first, second in findings.shared_noise:
         yield f"the noise at {first} and at {second} is the same, so a difference has none"
-    for one in _unfollowed(found)[:3]:
-        yield f"{one.site}: {one.why}"
-    if found.goes_around and not any(one.noisy or one.choices for one in found.pilots):
+    for draw in _lost_draws(findings)[:3]:
+        yield f"{draw.site}: {draw.why}"
+    if findings.goes_around and not any(pilot.noisy or pilot.choices for pilot in findings.pilots):
         yield "no noise was heard, so what may protect the record was not seen"
-    if found.stored:
-        place = next(iter(found.stored))
+    if findings.stored:
+        place = next(iter(findings.stored))
         yield (
             f"`{place}` in the fitted model depends on the record although all noisy answers are "
             "equal; hand out rows, not the model"
         )
-    if found.generators and found.moves:
-        place = next(iter(found.generators))
+    if findings.generators and findings.moves:
+        place = next(iter(findings.generators))
         yield (
             f"the fitted model stores what the noise is drawn from (`{place}`): hand out rows, not "
             "the model"
         )
-    if found.spent.value is None and not found.spent.is_unlimited and found.control is None:
-        yield f"what the steps spend is not known: {found.spent.note}"
-    for site in found.fresh_noise[:1]:
+    if (
+        findings.spent.value is None
+        and not findings.spent.is_unlimited
+        and findings.control is None
+    ):
+        yield f"what the steps spend is not known: {findings.spent.note}"
+    for site in findings.fresh_noise[:1]:
         yield f"every call of `sample` draws noise at {site} again, and spends again"
-    if found.left_out:
-        yield f"`{next(iter(found.left_out))}` in the fitted model could not be compared"
-    if found.pilots and not found.moves and found.parting is None and not found.stored:
+    if findings.left_out:
+        yield f"`{next(iter(findings.left_out))}` in the fitted model could not be compared"
+    if findings.pilots and not findings.moves and findings.parting is None and not findings.stored:
         yield (
             "this record moved no noisy answer and nothing else, so there was nothing to compare: "
             "try other records (--targets)"
         )
-    if not found.pilots and found.control is None:
+    if not findings.pilots and findings.control is None:
         yield "no replay ended"
 
 
-def _parting_reason(found: ReplayFindings) -> str:
-    parting = found.parting
+def _parting_reason(findings: ReplayFindings) -> str:
+    parting = findings.parting
     assert parting is not None
-    site = next((one for one in parting.sites if one is not None), None)
+    site = next((site for site in parting.sites if site is not None), None)
     where = "" if site is None else f"{site}: "
     return f"{where}{MEANING[parting.kind]} although all noisy answers are equal"
 
 
-def _unfollowed(found: ReplayFindings) -> list[Unfollowed]:
+def _lost_draws(findings: ReplayFindings) -> list[Unfollowed]:
     """What was not followed, in any replay."""
-    lost = [lost for one in found.pilots for lost in one.unfollowed]
-    if found.goes_around:
-        lost += [bare for one in found.pilots for bare in one.bare]
-    return [one for one in dict.fromkeys(lost) if not (one.if_secret and found.public_coins)]
+    lost = [lost for pilot in findings.pilots for lost in pilot.unfollowed]
+    if findings.goes_around:
+        lost += [bare for pilot in findings.pilots for bare in pilot.bare]
+    return [draw for draw in dict.fromkeys(lost) if not (draw.if_secret and findings.public_coins)]
 
 
 def decide(
-    claim: Claim, options: Options, found: ReplayFindings
+    claim: Claim, options: Options, findings: ReplayFindings
 ) -> tuple[Verdict, bool, list[str]]:
     """The verdict, whether it is of the stated proof alone, and the reasons."""
-    questions = list(_open_questions(found))
-    spent = _spent(found)
-    over = is_overspent(claim, spent) and not _unfollowed(found)
-    alone = next((alone for one in found.pilots for alone in one.charged_alone), None)
+    questions = list(_open_questions(findings))
+    spent = _spent(findings)
+    over = is_overspent(claim, spent) and not _lost_draws(findings)
+    alone = next((alone for pilot in findings.pilots for alone in pilot.charged_alone), None)
     if over and alone is not None:
         questions.insert(0, f"{alone.site}: {alone.why}; in all that is more than the claim")
         over = False
-    if found.is_shown and not found.are_dependent:
-        return Verdict.VIOLATION, False, [_shown_reason(found), *questions]
-    if found.are_dependent:
+    if findings.is_shown and not findings.are_dependent:
+        return Verdict.VIOLATION, False, [_shown_reason(findings), *questions]
+    if findings.are_dependent:
         questions.insert(
             0,
             "fits of one process depend on one another (noise drawn at import, or kept between "
             "fits), so they prove nothing together",
         )
-    if over and found.control is None:
+    if over and findings.control is None:
         price = "without limit" if spent.is_unlimited else rounded(spent.value)
-        said = f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
+        reason = f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
         if options.proof is not None and not spent.is_upper_limit:
-            return Verdict.VIOLATION, True, [said, *questions]
-        return Verdict.OVERSPENT, False, [said, *questions]
+            return Verdict.VIOLATION, True, [reason, *questions]
+        return Verdict.OVERSPENT, False, [reason, *questions]
     if questions:
         return Verdict.INCONCLUSIVE, False, questions
-    return Verdict.CONSISTENT, False, [_unseen(found)]
+    return Verdict.CONSISTENT, False, [_limits(findings)]
 
 
-def _spent(found: ReplayFindings) -> Spent:
+def _spent(findings: ReplayFindings) -> Spent:
     """What counts as spent.
 
     Where data goes around the noise, choices do not count: what is chosen may be another value in
     each world, as the gaps between the sorted values of a table are, so that the probabilities of
     the places in a list are not those of an answer.
     """
-    return found.spent_by_noise if found.goes_around else found.spent
+    return findings.spent_by_noise if findings.goes_around else findings.spent
 
 
-def _shown_reason(found: ReplayFindings) -> str:
-    if found.proof is not None:
-        return _event(found.proof)
-    assert found.game is not None
-    game = found.game
+def _shown_reason(findings: ReplayFindings) -> str:
+    if findings.proof is not None:
+        return _event(findings.proof)
+    assert findings.game is not None
+    game = findings.game.guesses
     return (
         f"a score of {game.score} guessed the world of {game.right} of {game.guesses} fits right "
         f"({game.fits} fits, whose worlds fair coins picked)"
@@ -184,19 +189,19 @@ def _shown_reason(found: ReplayFindings) -> str:
 def _event(proof: Proof) -> str:
     """The event of a proof, in words."""
     parts = []
-    for one in proof.parts:
-        reading = one.reading
-        is_high = one.is_above == reading.rises
+    for part in proof.parts:
+        reading = part.reading
+        is_high = part.is_above == reading.rises
         side = "at least" if is_high else "below"
         parts.append(
-            f"`{reading.number}` is {side} {rounded(one.value)} (the noisy answer of "
+            f"`{reading.number}` is {side} {rounded(part.value)} (the noisy answer of "
             f"{reading.answer.site})"
         )
     return " and ".join(parts)
 
 
-def _unseen(found: ReplayFindings) -> str:
-    count = len(found.transcripts)
+def _limits(findings: ReplayFindings) -> str:
+    count = len(findings.transcripts)
     return (
         f"the release was equal in {count} of {count} replays; what happens in less than "
         f"{rounded(3.0 / max(count, 1))} of fits is not seen, nor are other records and tables"
@@ -204,12 +209,12 @@ def _unseen(found: ReplayFindings) -> str:
 
 
 def conclude(
-    fits: Fits, options: Options, found: ReplayFindings, *, seconds: float
+    fits: Fits, options: Options, findings: ReplayFindings, *, seconds: float
 ) -> ReplayRecord:
     """The record of a replay."""
     spec = fits.spec
-    verdict, of_proof, reasons = decide(spec.claim, options, found)
-    spent = _spent(found)
+    verdict, of_proof, reasons = decide(spec.claim, options, findings)
+    spent = _spent(findings)
     is_shown = verdict is Verdict.VIOLATION and not of_proof
     return ReplayRecord(
         verdict=verdict,
@@ -219,34 +224,34 @@ def conclude(
         parameters=spec.generator.parameters,
         source=spec.table.source,
         schema_inferred=spec.table.schema.inferred,
-        target=_named(spec.target),
+        target=_target_option(spec.target),
         claim=spec.claim,
         spent=None if spent.is_unlimited else spent.value,
         spent_unlimited=spent.is_unlimited,
         spent_note=spent.note,
         spent_is_exact=spent.is_exact,
-        proved=_proved(found) if is_shown else 0.0,
-        reading=_reading(found) if is_shown else None,
-        guesses=_guesses(found),
+        proved=_shown_bound(findings) if is_shown else 0.0,
+        reading=_reading(findings) if is_shown else None,
+        guesses=None if findings.game is None else findings.game.guesses,
         confidence=spec.settings.confidence,
         fits=fits.count,
         ledger=spent.lines,
-        parting=_parting(found),
+        parting=_parting(findings),
         stored=tuple(
-            [StoredFound(one, _STORED) for one in found.stored]
-            + [StoredFound(one, _GENERATOR) for one in found.generators if found.moves]
+            [StoredFound(place, _STORED) for place in findings.stored]
+            + [StoredFound(place, _GENERATOR) for place in findings.generators if findings.moves]
         )[:20],
-        not_followed=tuple(NotFollowed(str(one.site), one.why) for one in _unfollowed(found)),
-        fixed_seeds=tuple(map(str, found.fixed_seeds)),
-        few_seeds=tuple(map(str, found.few_seeds)),
-        fresh_noise=tuple(map(str, found.fresh_noise)),
-        not_compared=tuple(found.left_out)[:20],
+        not_followed=tuple(NotFollowed(str(draw.site), draw.why) for draw in _lost_draws(findings)),
+        fixed_seeds=tuple(map(str, findings.fixed_seeds)),
+        few_seeds=tuple(map(str, findings.few_seeds)),
+        fresh_noise=tuple(map(str, findings.fresh_noise)),
+        not_compared=tuple(findings.left_out)[:20],
         internal=options.internal,
         proof=None if options.proof is None else options.proof.value,
         access=options.access.value,
         public_coins=options.public_coins,
-        features=found.features,
-        replays=len(found.transcripts),
+        features=findings.features,
+        replays=len(findings.transcripts),
         seed=spec.settings.seed,
         seconds=seconds,
         seconds_a_fit=float(np.median(fits.seconds)),
@@ -256,44 +261,31 @@ def conclude(
     )
 
 
-def _proved(found: ReplayFindings) -> float | None:
-    if found.proof is not None:
-        return None if np.isinf(found.proof.bound) else found.proof.bound
-    assert found.game is not None
-    return found.game.bound
+def _shown_bound(findings: ReplayFindings) -> float | None:
+    if findings.proof is not None:
+        return None if np.isinf(findings.proof.bound) else findings.proof.bound
+    assert findings.game is not None
+    return findings.game.bound
 
 
-def _reading(found: ReplayFindings) -> ReadingFound | None:
-    if found.proof is None:
+def _reading(findings: ReplayFindings) -> ReadingFound | None:
+    if findings.proof is None:
         return None
-    part = found.proof.parts[0]
+    part = findings.proof.parts[0]
     answer = part.reading.answer
     return ReadingFound(
         line=str(answer.site),
         law=answer.laws[0].name,
         released_at=str(part.reading.number),
         threshold=part.value,
-        event=_event(found.proof),
-        fits=found.proof.fits,
-        bound=found.proof.bound,
+        event=_event(findings.proof),
+        fits=findings.proof.fits,
+        bound=findings.proof.bound,
     )
 
 
-def _guesses(found: ReplayFindings) -> GuessesFound | None:
-    game = found.game
-    if game is None:
-        return None
-    return GuessesFound(
-        fits=game.fits,
-        guesses=game.guesses,
-        right=game.right,
-        score=game.score,
-        decided=game.is_decided,
-    )
-
-
-def _parting(found: ReplayFindings) -> PartingFound | None:
-    parting = found.parting
+def _parting(findings: ReplayFindings) -> PartingFound | None:
+    parting = findings.parting
     if parting is None:
         return None
     places = [None if site is None else str(site) for site in parting.sites]
@@ -304,11 +296,11 @@ def _parting(found: ReplayFindings) -> PartingFound | None:
         inside=parting.values[0],
         outside=parting.values[1],
         meaning=MEANING[parting.kind],
-        replays=found.partings,
+        replays=findings.partings,
     )
 
 
-def _named(target: Target) -> str:
+def _target_option(target: Target) -> str:
     """The target as an option's value: its row if it was searched for in the table."""
     is_named = ":" in target.choice or target.row is None
     return target.choice if is_named else f"row:{target.row}"

@@ -111,7 +111,7 @@ class Examiner:
             files: The names of its tables, with and without the record.
             say: Called with a line of progress.
         """
-        fits = Fits.of(
+        fits = Fits(
             self.processes,
             with_pair(self.spec, pair, source=files[0], other_source=files[1]),
             watches_state=self.options.access is ReplayAccess.MODEL,
@@ -158,12 +158,15 @@ class Examiner:
             self.failed += 1
             self.failure = transcript.failures[0] or ""
             return Finding(None, "", -1.0, pair)
-        found = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
-        found.pilots.append(transcript)
-        found.add_differences(fits, transcript)
-        charge(fits, self.options, found)
-        verdict, of_proof, reasons = decide(self.spec.claim, self.options, found)
-        spent, claim = found.spent_by_noise if found.goes_around else found.spent, self.spec.claim
+        findings = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
+        findings.pilots.append(transcript)
+        findings.add_differences(fits, transcript)
+        charge(fits, self.options, findings)
+        verdict, of_proof, reasons = decide(self.spec.claim, self.options, findings)
+        spent, claim = (
+            findings.spent_by_noise if findings.goes_around else findings.spent,
+            self.spec.claim,
+        )
         ratio = math.inf if spent.is_unlimited else (spent.value or 0.0) / claim.value
 
         def finding(kind: FindingKind | None, place: str) -> Finding:
@@ -171,14 +174,14 @@ class Examiner:
 
         if verdict is Verdict.OVERSPENT or of_proof:
             return finding(FindingKind.OVERSPENT, spent.lines[0].place if spent.lines else "")
-        if found.parting is not None:
-            return finding(*_kind_and_place(found.parting))
-        if found.stored:
-            return finding(FindingKind.STORED, re.sub(r"\[.*", "", next(iter(found.stored))))
+        if findings.parting is not None:
+            return finding(*_kind_and_place(findings.parting))
+        if findings.stored:
+            return finding(FindingKind.STORED, re.sub(r"\[.*", "", next(iter(findings.stored))))
         if column := _outside_in_one(played.tables, pair):
             return finding(FindingKind.OUTSIDE, column)
         is_unknown = spent.value is None or transcript.unfollowed
-        if is_unknown and verdict is Verdict.INCONCLUSIVE and found.moves:
+        if is_unknown and verdict is Verdict.INCONCLUSIVE and findings.moves:
             return finding(FindingKind.UNKNOWN, reasons[0])
         return finding(None, "")
 

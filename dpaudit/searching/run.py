@@ -34,7 +34,7 @@ from dpaudit.model.tables import Table, load_schema
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.findings import Options, ReplayFindings
 from dpaudit.replaying.fits import Fits
-from dpaudit.replaying.processes import Processes, opened_processes, started_as
+from dpaudit.replaying.processes import Processes, open_processes, prepare_start
 from dpaudit.replaying.run import replay_record, run_control
 from dpaudit.replaying.verdict import command_of
 from dpaudit.results.verdict import Verdict
@@ -141,15 +141,15 @@ def search(
     if out is not None:
         _make_folder(Path(out))
     asked = {name: settings.pop(name) for name in _OF_REPLAYS & settings.keys()}
-    options = Options.of(fits=fits, **asked)
+    options = Options.of({"fits": fits, **asked})
     spec = _build_spec(generator, schema, records, settings)
     options = options.with_proof_of(spec.generator.generator)
     first = base_pair(spec.table.schema, spec.claim.neighbours, records)
     say = on_progress or (lambda line: None)
-    with started_as(spec) as start:
+    with prepare_start(spec) as start:
         samplers = json.dumps([dict(sampler) for sampler in options.samplers])
-        open_processes = partial(opened_processes, start, samplers=samplers)
-        with open_processes() as processes:
+        open_worlds = partial(open_processes, start, samplers=samplers)
+        with open_worlds() as processes:
             ends = time.monotonic() + seconds
             limits = Limits(ends, pairs, records, None if out is None else Path(out))
             examiner = Examiner(processes, spec, options, Finding(None, "", -1.0, first))
@@ -169,7 +169,7 @@ def search(
                 whole = None
                 if number <= _REPLAYED:
                     say(f"pair {number}: control")
-                    whole = _replay_whole(fits_of_pair, options, open_processes)
+                    whole = _replay_whole(fits_of_pair, options, open_worlds)
                 searched.append(_searched_pair(finding, fits_of_pair, options, whole))
     return SearchRecord(
         verdict=_verdict(searched, is_clean=not ranked),
@@ -326,11 +326,11 @@ def _verdict(searched: Sequence[SearchedPair], *, is_clean: bool) -> Verdict:
 
 
 def _replay_whole(
-    fits: Fits, options: Options, open_processes: Callable[[], AbstractContextManager[Processes]]
+    fits: Fits, options: Options, open_worlds: Callable[[], AbstractContextManager[Processes]]
 ) -> tuple[Verdict, str]:
     """The verdict and the headline of a whole replay; its error where the generator fails."""
     try:
-        record = replay_record(fits, options, open_processes, time.monotonic())
+        record = replay_record(fits, options, open_worlds, time.monotonic())
     except ReplayError as error:
         return Verdict.INCONCLUSIVE, f"not replayed: {error}"
     return record.verdict, record.headline

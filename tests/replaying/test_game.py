@@ -55,7 +55,7 @@ AT_THE_CLAIM = [(randomised_response, 1.0, 0.0), (laplace, 1.0, 0.0), (revealing
 def test_at_the_claim_no_more_games_are_won_than_may_be(case: Any, games: int) -> None:
     mechanism, epsilon, delta = case
     won = sum(
-        game_of(mechanism, epsilon=epsilon, delta=delta, seed=seed, budget=200).is_decided
+        game_of(mechanism, epsilon=epsilon, delta=delta, seed=seed, budget=200).guesses.decided
         for seed in range(games)
     )
     assert won <= 2 + 0.05 * games
@@ -63,15 +63,15 @@ def test_at_the_claim_no_more_games_are_won_than_may_be(case: Any, games: int) -
 
 def test_nothing_is_guessed_of_a_release_that_ignores_the_record() -> None:
     games = [game_of(lambda draws: {"h": draws.rng.laplace(size=5)}, seed=one) for one in range(5)]
-    assert not any(one.is_decided for one in games)
+    assert not any(one.guesses.decided for one in games)
 
 
 def test_a_sure_leak_is_decided_by_some_two_dozen_guesses() -> None:
     game = game_of(lambda draws: {"h": draws.add([9.0], [0.0], scale=0.2)})
-    assert game.is_decided
-    assert game.right == game.guesses <= 28
+    assert game.guesses.decided
+    assert game.guesses.right == game.guesses.guesses <= 28
     assert 1.0 < game.bound < 45
-    assert game.score == "`h`"
+    assert game.guesses.score == "`h`"
 
 
 def test_a_leak_of_twice_the_claim_is_found_by_passing_over_unsure_fits() -> None:
@@ -79,8 +79,8 @@ def test_a_leak_of_twice_the_claim_is_found_by_passing_over_unsure_fits() -> Non
         game_of(lambda draws: {"h": draws.add([5.0, 7.0], [5.0, 6.0], scale=0.5)}, seed=seed)
         for seed in range(8)
     ]
-    assert sum(one.is_decided for one in games) >= 4
-    assert all(one.guesses < one.fits for one in games)
+    assert sum(one.guesses.decided for one in games) >= 4
+    assert all(one.guesses.guesses < one.guesses.fits for one in games)
 
 
 def test_noise_that_is_used_twice_cancels_in_a_difference() -> None:
@@ -90,8 +90,8 @@ def test_noise_that_is_used_twice_cancels_in_a_difference() -> None:
         return {"h": [3.0 + noise, 5.0 + one + noise, 2.0 + noise]}
 
     game = game_of(twice)
-    assert game.is_decided
-    assert " - " in game.score
+    assert game.guesses.decided
+    assert " - " in game.guesses.score
 
 
 def test_a_place_that_only_one_world_has_is_seen() -> None:
@@ -100,8 +100,8 @@ def test_a_place_that_only_one_world_has_is_seen() -> None:
         return {"a": noise} if draws.world is World.OUT else {"a": noise, "b": [1.0]}
 
     game = game_of(keys)
-    assert game.is_decided
-    assert "`b`" in game.score
+    assert game.guesses.decided
+    assert "`b`" in game.guesses.score
 
 
 def test_a_claim_in_mu_is_played_too() -> None:
@@ -110,5 +110,5 @@ def test_a_claim_in_mu_is_played_too() -> None:
 
     fits.spec.claim = GaussianClaim(mu=1.0, neighbours=Neighbours.ADD_REMOVE)
     game = run_game(fits, alpha=0.05, budget=200, seconds=60, without=frozenset())
-    assert game.is_decided
+    assert game.guesses.decided
     assert game.bound > 1.0

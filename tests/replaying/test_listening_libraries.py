@@ -51,7 +51,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 def added(value: Any, law: str, **parameters: Any) -> Any:
-    return steps.added(value, law, library=lambda given: given, **parameters)
+    return steps.add_noise(value, law, library=lambda given: given, **parameters)
 
 
 def test_a_mechanism_of_nothing_is_noise(heard: Asked) -> None:
@@ -73,7 +73,7 @@ def test_a_mechanism_of_a_value_is_an_answer(heard: Asked) -> None:
 
 def test_noise_among_answers_is_an_answer_to_nothing(heard: Asked) -> None:
     drawn = [added(one, "gaussian", scale=2.0) for one in (3.0, 0.0)]
-    together = marks.combined([*drawn, 7.0])
+    together = marks.combine([*drawn, 7.0])
     assert isinstance(together, scores.ScoreArray)
     assert together.ids.tolist() == [0, 1, -1]
     assert [step["before"].tolist() for step in heard.steps] == [3.0, 0.0]
@@ -86,7 +86,7 @@ def test_noise_among_answers_is_an_answer_to_nothing(heard: Asked) -> None:
 def test_a_sum_over_a_table_is_numpys(heard: Asked, value: float, axis: int | None) -> None:
     table = added(np.full((2, 3), value), "gaussian", scale=2.0)
     found = np.sum(table, axis=axis)
-    assert marks.plain(found) == pytest.approx(marks.plain(table).sum(axis=axis))
+    assert marks.plain_array(found) == pytest.approx(marks.plain_array(table).sum(axis=axis))
 
 
 def test_numpys_own_floats_leave_sums_to_marked_numbers(heard: Asked) -> None:
@@ -110,12 +110,12 @@ def test_weights_are_those_of_noisy_max(weights: Any, law: Any) -> None:
     assert found == pytest.approx(shares, abs=0.006)
 
 
-@pytest.mark.parametrize("law", steps.LAWS)
+@pytest.mark.parametrize("law", steps.DRAWS)
 def test_every_law_can_be_drawn(heard: Asked, law: str) -> None:
     shape = {"geometric": 0.3, "bounded_laplace": -1.5}.get(law, 1.0)
     drawn = added(np.zeros(5), law, scale=2.0, shape=shape, other=0.5)
     if law == "bounded_laplace":
-        assert np.all((marks.plain(drawn) >= -1.5) & (marks.plain(drawn) <= 0.5))
+        assert np.all((marks.plain_array(drawn) >= -1.5) & (marks.plain_array(drawn) <= 0.5))
     assert isinstance(drawn, noise.NoiseArray)
     assert drawn.shape == (5,)
 
@@ -300,7 +300,7 @@ def test_scipys_samplers(heard: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     assert heard.steps[-1]["parts"][0]["scale"].tolist() == [2.0, 2.0]
     for name in ("gumbel_r", "gumbel_l", "logistic", "expon"):
         assert isinstance(getattr(stats, name).rvs(size=3), noise.NoiseArray)
-    heard.equal = lambda kind, where, value: False  # type: ignore[method-assign]
+    heard.is_equal = lambda kind, where, value: False  # type: ignore[method-assign]
     stats.cauchy.rvs(loc=4.0)
     assert heard.told == ["scipy's cauchy, whose law replay does not know, around a value"]
 

@@ -11,7 +11,7 @@ import pytest
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import DiscreteLaplace, Laplace
-from dpaudit.replaying.messages import same, shown, table_of
+from dpaudit.replaying.messages import are_same, as_text, table_of
 from listened import CELLS, replayed
 
 
@@ -29,7 +29,7 @@ from listened import CELLS, replayed
 def test_values_are_equal_up_to_rounding_and_bytes_exactly(
     first: Any, second: Any, equal: bool
 ) -> None:
-    assert same(first, second) is equal
+    assert are_same(first, second) is equal
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_values_are_equal_up_to_rounding_and_bytes_exactly(
     ],
 )
 def test_a_value_is_shown_in_a_few_characters(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert as_text(value) == text
 
 
 def test_comparisons_of_one_uniform_draw_are_one_choice() -> None:

@@ -31,7 +31,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
             samples=samples, watch_state=True, hushed=_hushed, release_seen=None, seeds=set()
         )
         monkeypatch.setattr(marks, "world", world)
-        monkeypatch.setattr(marks, "unmarked", lambda value, *_: value)
+        monkeypatch.setattr(marks, "end_marks", lambda value, *_: value)
         observe.observe(model, pd.DataFrame({"a": [1.0]}) if table is None else table)
         return SimpleNamespace(**world.release_seen)
 

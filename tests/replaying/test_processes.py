@@ -12,7 +12,7 @@ import pytest
 import dpaudit
 from dpaudit.errors import RegistryError, ReplayError
 from dpaudit.replaying import run
-from dpaudit.replaying.processes import opened_processes
+from dpaudit.replaying.processes import open_processes
 from listened import CELLS, SCHEMA, TABLE, Mechanism, replayed
 
 LIBRARY = """
@@ -66,7 +66,7 @@ def test_a_process_that_ends_is_an_error_and_leaves_no_process() -> None:
 
 @pytest.mark.ci
 def test_a_world_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "opened_processes", opened_processes)
+    monkeypatch.setattr(run, "open_processes", open_processes)
 
     class CannotBeLoaded(Mechanism):
         def __reduce__(self) -> Any:

@@ -36,7 +36,7 @@ def read_off(
     pilots = [fits.pair(number) for number in range(3)]
     readings = find_readings(fits, pilots, frozenset())
     draws = pilots[-1].draws
-    proof, _ = prove(fits, readings, draws, alpha=0.05, budget=budget) if readings else (None, "")
+    proof = prove(fits, readings, draws, alpha=0.05, budget=budget) if readings else None
     return readings, proof
 
 

@@ -50,10 +50,8 @@ def test_numbers_are_those_of_places_with_one_size_in_all_releases() -> None:
     assert found is not None
     assert found.tolist() == [5.0, 6.0]
     assert numbers.of(release(a=[1])) is None
-    assert [str(numbers.name(at)) for at in range(2)] == ["a[0]", "a[1]"]
-    assert numbers.name(1) == Number("a", 1)
-    with pytest.raises(IndexError):
-        numbers.name(2)
+    assert list(map(str, numbers.names)) == ["a[0]", "a[1]"]
+    assert numbers.names[1] == Number("a", 1)
 
 
 def test_features_are_numbers_sizes_contents_and_presence() -> None:
@@ -62,12 +60,12 @@ def test_features_are_numbers_sizes_contents_and_presence() -> None:
         release(a=[5, 6], b=[7, 8], text="y", more="z"),
     ]
     features = ReleaseFeatures.of(releases)
-    names = [features.name(at) for at in range(features.size)]
+    names = features.names
     assert names[:3] == ["`a[0]`", "`a[1]`", "the size of `b`"]
     assert names[-1] == "whether `more` is there"
     assert names.count("the content of `text`") == 2
     rows = [features.read(one) for one in releases]
-    assert {one.size for one in rows} == {features.size}
+    assert {one.size for one in rows} == {len(names)}
     assert rows[0][:3].tolist() == [1.0, 2.0, 1.0]
     assert rows[1][:3].tolist() == [5.0, 6.0, 2.0]
     assert [row[-1] for row in rows] == [0.0, 1.0]
@@ -81,7 +79,7 @@ def test_features_are_numbers_sizes_contents_and_presence() -> None:
 def test_what_differs_by_itself_is_no_feature() -> None:
     releases = [release(a=[1], at="0.1"), release(a=[2], at="0.2")]
     features = ReleaseFeatures.of(releases, without={"at"})
-    assert [features.name(at) for at in range(features.size)] == ["`a`"]
+    assert features.names == ["`a`"]
 
 
 def test_who_sees_rows_alone_sees_no_model() -> None:

@@ -17,7 +17,7 @@ from dpaudit.replaying.selections import (
     log_cells,
     log_largest,
     log_rounds,
-    scaled,
+    scale_law,
 )
 
 BEFORE = np.array([3.0, 4.0, 1.0])
@@ -101,14 +101,14 @@ def test_rounds_of_gumbel_noise_are_plackett_and_luce() -> None:
 
 
 def test_factors_scale_and_mirror_noise() -> None:
-    halves = scaled(laws.Gumbel(np.full(2, 2.0)), np.full(2, -0.5))
+    halves = scale_law(laws.Gumbel(np.full(2, 2.0)), np.full(2, -0.5))
     assert isinstance(halves, laws.Gumbel)
     assert (halves.sign, halves.scale.tolist()) == (-1.0, [1.0, 1.0])
-    assert scaled(laws.Gumbel(np.full(2, 2.0)), np.array([1.0, -1.0])) is None
-    assert scaled(laws.Laplace(np.ones(2)), np.array([1.0, 0.0])) is None
-    assert scaled(laws.DiscreteLaplace(np.ones(2)), np.ones(2)) is None
-    assert scaled(laws.GammaDifference(np.ones(1), np.full(1, 0.3)), np.ones(1)) is None
-    several = scaled(laws.LaplaceSum(np.full(1, 3.0), (np.ones(1),)), np.array([-2.0]))
+    assert scale_law(laws.Gumbel(np.full(2, 2.0)), np.array([1.0, -1.0])) is None
+    assert scale_law(laws.Laplace(np.ones(2)), np.array([1.0, 0.0])) is None
+    assert scale_law(laws.DiscreteLaplace(np.ones(2)), np.ones(2)) is None
+    assert scale_law(laws.GammaDifference(np.ones(1), np.full(1, 0.3)), np.ones(1)) is None
+    several = scale_law(laws.LaplaceSum(np.full(1, 3.0), (np.ones(1),)), np.array([-2.0]))
     assert isinstance(several, laws.LaplaceSum)
     assert (several.scale[0], several.others[0][0]) == (6.0, 2.0)
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.laws import FloatArray, Laplace, NoiseLaw
-from dpaudit.replaying.lockstep import Played
+from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.transcript import FitRelease, NoisyStep, Pair, Question, Site, Transcript
 
 WORLDS = (World.IN, World.OUT)
@@ -106,7 +106,7 @@ class PretendedFits:
         placed: Mapping[Question, FloatArray] | None = None,
         wide: float = 1.0,
         **_: Any,
-    ) -> Played:
+    ) -> FinishedFit:
         self.count += 1
         draws = Draws(self.rng("fit", 2 * number + WORLDS.index(world)), world, placed or {}, wide)
         numbers = {
@@ -117,14 +117,11 @@ class PretendedFits:
         release = FitRelease(numbers=numbers, digests=digests)
         both = (release, None) if world is World.IN else (None, release)
         draws.transcript.releases = both
-        return Played(draws.transcript, (None, None))
+        return FinishedFit(draws.transcript, (None, None))
 
-    def natural(self, wanted: Sequence[tuple[World, int]], **_: Any) -> Iterator[Played]:
+    def natural(self, wanted: Sequence[tuple[World, int]], **_: Any) -> Iterator[FinishedFit]:
         for world, number in wanted:
             yield self.alone(world, 10_000_000 + number)
 
     def release_of(self, transcript: Transcript, world: World) -> FitRelease | None:
         return transcript.releases[WORLDS.index(world)]
-
-    def released(self, played: Played, world: World) -> FitRelease | None:
-        return self.release_of(played.transcript, world)

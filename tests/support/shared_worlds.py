@@ -33,13 +33,13 @@ def shared_worlds(kept: KeptWorlds) -> Iterator[None]:
     @contextmanager
     def opened(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
         if samplers != "[]" or local_world.__file__ not in start.arguments[-1]:
-            with processes.opened_processes(start, samplers=samplers) as found:
+            with processes.open_processes(start, samplers=samplers) as found:
                 yield found
             return
         if kept.free:
             found = _greeted_again(kept.free.pop(), start)
         else:
-            found = kept.enter_context(processes.opened_processes(start))
+            found = kept.enter_context(processes.open_processes(start))
         try:
             yield found
         except GeneratorExit:  # `replay` takes the first record and asks for no other
@@ -48,7 +48,7 @@ def shared_worlds(kept: KeptWorlds) -> Iterator[None]:
         kept.free.append(found)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "opened_processes", opened)
+        patch.setattr(run, "open_processes", opened)
         yield
 
 

@@ -12,6 +12,6 @@ from __future__ import annotations
 def start() -> None:
     """Connects to the coordinator and installs the hooks, for later imports as well."""
     from .hooks import install
-    from .world import connected
+    from .world import connect_world
 
-    install(connected())
+    install(connect_world())

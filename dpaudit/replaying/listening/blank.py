@@ -20,7 +20,7 @@ class Blank(np.ndarray):
     is_written = False
     """Whether it has been filled with plain numbers."""
     fillers: ClassVar[List[Callable[[Any, Any], bool]]] = []
-    """What makes a blank array a marked one, like another; the kinds add theirs."""
+    """Functions that turn a blank array into a marked one like another; each kind adds its own."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         new = marks.array_of(value)
@@ -30,10 +30,10 @@ class Blank(np.ndarray):
         elif self.base is None and not self.is_written and marks.world.hears and self._becomes(new):
             self[key] = new
             return
-        super().__setitem__(key, marks.unmarked(new, "an array"))
+        super().__setitem__(key, marks.end_marks(new, "an array"))
 
     def _becomes(self, like: Any) -> bool:
-        """Makes it a marked array, if it holds 0 in both worlds; returns whether it is one."""
+        """Turns it into a marked array if it holds 0 in both worlds; returns whether it did."""
         is_zero = marks.world.are_zero(site(), self.view(np.ndarray))
         return is_zero and any(fill(self, like) for fill in self.fillers)
 

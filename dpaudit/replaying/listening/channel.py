@@ -35,7 +35,7 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 _AS_THEY_ARE = frozenset({str, int, float, bool, type(None)})
 
 
-def packed(message: Dict[str, Any]) -> bytes:
+def pack(message: Dict[str, Any]) -> bytes:
     """A message as bytes: JSON, with arrays as raw bytes behind it."""
     blobs: List[bytes] = []
 
@@ -49,9 +49,9 @@ def packed(message: Dict[str, Any]) -> bytes:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, dict):
-            return {key: plain(one) for key, one in value.items()}
+            return {key: plain(part) for key, part in value.items()}
         if isinstance(value, (list, tuple)):
-            return [plain(one) for one in value]
+            return [plain(part) for part in value]
         return value
 
     head = json.dumps(plain(message)).encode()
@@ -59,7 +59,7 @@ def packed(message: Dict[str, Any]) -> bytes:
     return _LENGTH.pack(len(head)) + head + body
 
 
-def unpacked(message: bytes) -> dict[str, Any]:
+def unpack(message: bytes) -> dict[str, Any]:
     """The message that `packed` made."""
     [length] = _LENGTH.unpack_from(message)
     offset = _LENGTH.size + length
@@ -73,10 +73,10 @@ def unpacked(message: bytes) -> dict[str, Any]:
         offset += size
         return np.frombuffer(raw, dtype=np.dtype(dtype)).reshape(shape).copy()
 
-    found: Dict[str, Any] = json.loads(
+    fields: Dict[str, Any] = json.loads(
         message[_LENGTH.size : _LENGTH.size + length], object_hook=array
     )
-    return found
+    return fields
 
 
 class Channel:
@@ -87,7 +87,7 @@ class Channel:
 
     def send(self, message: dict[str, Any]) -> None:
         """Sends a message."""
-        self.connection.send_bytes(packed(message))
+        self.connection.send_bytes(pack(message))
 
     def receive(self) -> dict[str, Any]:
         """Waits for a message.
@@ -95,7 +95,7 @@ class Channel:
         Raises:
             EOFError: If the other side has closed.
         """
-        return unpacked(self.connection.recv_bytes())
+        return unpack(self.connection.recv_bytes())
 
 
 def connect(address: str, hello: dict[str, Any]) -> Channel:
@@ -120,14 +120,14 @@ def site() -> Site:
         code = frame.f_code
         known = _known.get(id(code))
         if known is None:
-            known = _known[id(code)] = (code, None if _passed_over(code.co_filename) else {})
+            known = _known[id(code)] = (code, None if _is_skipped(code.co_filename) else {})
         sites = known[1]
         if sites is not None:
             line = frame.f_lineno
-            found = sites.get(line)
-            if found is None:
-                found = sites[line] = (code.co_filename, line, code.co_name)
-            return found
+            here = sites.get(line)
+            if here is None:
+                here = sites[line] = (code.co_filename, line, code.co_name)
+            return here
         outer = frame
         frame = frame.f_back
     return (outer.f_code.co_filename, outer.f_lineno, outer.f_code.co_name)
@@ -148,7 +148,7 @@ def is_operator() -> bool:
     return code[at + 1] < _IN_PLACE if name == "BINARY_OP" else name.startswith("BINARY_")
 
 
-def _passed_over(file: str) -> bool:
+def _is_skipped(file: str) -> bool:
     return (
         file.startswith(_HERE)
         or (

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import marks
 from .channel import Site
-from .marks import Marked, MarkedCall, plain
+from .marks import Marked, MarkedCall, plain_array
 
 
 class CoinState(NamedTuple):
@@ -25,9 +25,15 @@ class CoinState(NamedTuple):
     known: Any
     where: Site
 
-    def mapped(self, change: Callable[[Any], Any]) -> CoinState:
+    def map_fields(self, change: Callable[[Any], Any]) -> CoinState:
         """The state with the same change applied to all arrays."""
-        return CoinState(*(change(one) for one in self[:5]), where=self.where)
+        return CoinState(*(change(array) for array in self[:5]), where=self.where)
+
+    def narrow(self, place: Any, low: Any, high: Any) -> None:
+        """Moves draws to a smaller interval, to where they lay in the larger one."""
+        share = (self.value[place] - self.low[place]) / (self.high[place] - self.low[place])
+        self.value[place] = low + share * (high - low)
+        self.low[place], self.high[place] = low, high
 
     def read(self) -> None:
         """Notes that something may depend on the draws: what is made of them has another law."""
@@ -35,7 +41,7 @@ class CoinState(NamedTuple):
             self.known[...] = True
 
 
-def compared(marked: Any, bound: Any, name: str, where: Site, *, whole: bool) -> Any:
+def compare(marked: Any, bound: Any, name: str, where: Site, *, whole: bool) -> Any:
     """Compares coins with a value, as a comparison of numpy does.
 
     Args:
@@ -49,10 +55,10 @@ def compared(marked: Any, bound: Any, name: str, where: Site, *, whole: bool) ->
         bound = np.asarray(bound).astype(float)
         is_above = name in ("less_equal", "greater")
         bound = np.floor(bound) + 1.0 if is_above else np.ceil(bound)
-    return tossed(marked, bound, name.startswith("less"), where)
+    return toss(marked, bound, name.startswith("less"), where)
 
 
-def tossed(marked: Any, bound: Any, is_below: bool, where: Site) -> Any:
+def toss(marked: Any, bound: Any, is_below: bool, where: Site) -> Any:
     """Compares a coin with a value, which shrinks the coin's interval.
 
     Args:
@@ -70,15 +76,15 @@ def tossed(marked: Any, bound: Any, is_below: bool, where: Site) -> Any:
     state.read()
     is_asked = where[:2] in world.asked
     if world.kept is not None and np.any(state.record):
-        under = _sampled(marked, limit, below, where)
+        under = _toss_for_records(marked, limit, below, where)
     elif is_asked and marked.size == 1 and limit.size > 1:
         order = np.argsort(limit, axis=None, kind="stable")
-        if not world.equal("spend", where, order):
+        if not world.is_equal("spend", where, order):
             why = "one coin compared with limits whose order depends on the data"
             world.tell("unfollowed", where, why)
-        under = _between(state, limit, where)
+        under = _find_interval(state, limit, where)
     elif is_asked:
-        under = _asked(state, limit, where)
+        under = _ask(state, limit, where)
     else:
         world.note("coin", where, limit if bound.ndim else np.unique(limit))
         under = np.broadcast_to(state.value, shape) < limit
@@ -86,24 +92,21 @@ def tossed(marked: Any, bound: Any, is_below: bool, where: Site) -> Any:
     return outcome if outcome.ndim else np.bool_(outcome)
 
 
-def _asked(state: CoinState, limit: Any, where: Site) -> Any:
+def _ask(state: CoinState, limit: Any, where: Site) -> Any:
     """Whether coins are under their limits: the coordinator decides."""
     shape = limit.shape
-    low, high, value = (np.broadcast_to(one, shape) for one in state[:3])
+    low, high, value = (np.broadcast_to(array, shape) for array in state[:3])
     name = state.low.__array_interface__["data"][0]
     reply = marks.world.ask("coin", where, low=low, high=high, limit=limit, value=value, name=name)
     under = np.asarray(reply["under"], dtype=bool).reshape(shape)
     if shape == state.low.shape and state.low.flags.writeable:
-        share = (value - low) / (high - low)  # position in the interval, equal in both worlds
         inside = np.clip(limit, low, high)
         # the lower part of the interval is [low, inside), the upper one [inside, high)
-        new_low, new_high = np.where(under, low, inside), np.where(under, inside, high)
-        state.low[...], state.high[...] = new_low, new_high
-        state.value[...] = new_low + share * (new_high - new_low)
+        state.narrow(..., np.where(under, low, inside), np.where(under, inside, high))
     return under
 
 
-def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
+def _toss_for_records(marked: Any, limit: Any, below: Any, where: Site) -> Any:
     """Whether coins of the records are under their limits: the target's own are decided."""
     world, state = marks.world, marked.state
     own = np.broadcast_to(state.record == 2, limit.shape)
@@ -122,7 +125,7 @@ def _sampled(marked: Any, limit: Any, below: Any, where: Site) -> Any:
 
 def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -> None:
     """Decides on which side of its limit the target's coin falls, if both are possible."""
-    low, high, value = (float(one[place]) for one in state[:3])
+    low, high = float(state.low[place]), float(state.high[place])
     inside = min(max(float(limit[place]), low), high)
     share = (inside - low) / (high - low)
     if not 0.0 < share < 1.0:
@@ -130,23 +133,20 @@ def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -
     true_below, kept = bool(below[place]), marks.world.kept
     chance = share if true_below == kept else 1.0 - share
     under = (marks.world.toss(where, chance) == kept) == true_below
-    new_low, new_high = (low, inside) if under else (inside, high)
-    state.low[place], state.high[place] = new_low, new_high
-    state.value[place] = new_low + (value - low) / (high - low) * (new_high - new_low)
+    state.narrow(place, *((low, inside) if under else (inside, high)))
 
 
-def _between(state: CoinState, limit: Any, where: Site) -> Any:
+def _find_interval(state: CoinState, limit: Any, where: Site) -> Any:
     """Finds the two of several limits between which a coin lies."""
-    low, high, value = (float(one.reshape(())) for one in state[:3])
+    low, high = (float(array.reshape(())) for array in state[:2])
     edges = np.concatenate([[low], np.sort(np.clip(limit, low, high), axis=None), [high]])
-    place = int(chosen(np.diff(edges), (), where))
-    inside = edges[place] + (value - low) / (high - low) * (edges[place + 1] - edges[place])
+    place = int(ask_places(np.diff(edges), (), where))
     if state.low.flags.writeable:
-        state.low[...], state.high[...], state.value[...] = edges[place], edges[place + 1], inside
+        state.narrow(..., edges[place], edges[place + 1])
     return np.clip(limit, low, high) >= edges[place + 1]
 
 
-def looked_up(call: MarkedCall) -> Any:
+def look_up(call: MarkedCall) -> Any:
     """A coin looked up in a table, by numpy."""
     first, second = call.inputs[:2]
     is_digitize = call.name == "digitize"
@@ -157,10 +157,10 @@ def looked_up(call: MarkedCall) -> Any:
     side = call.kwargs.get("side", "left")
     if is_digitize:
         side = "left" if call.kwargs.get("right") else "right"
-    return inverted(plain(table), marked, call.where, side=side)
+    return invert(plain_array(table), marked, call.where, side=side)
 
 
-def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
+def invert(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
     """Looks up a coin in a table of cumulative weights."""
     if not marks.world.natural:
         weights = np.diff(np.concatenate([[0.0], np.asarray(cdf, dtype=float)]))
@@ -168,12 +168,12 @@ def inverted(cdf: Any, marked: Any, where: Site, *, side: str) -> Any:
         total = marked.factor + marked.offset
         exact = bool(np.all(marked.offset == 0)) and bool(np.allclose(total, cdf[-1]))
         if where[:2] in marks.world.asked and exact:
-            return chosen(weights, marked.shape, where)
+            return ask_places(weights, marked.shape, where)
         marks.world.note("choose", where, weights)
     return np.searchsorted(cdf, marked.view(np.ndarray), side=side)
 
 
-def picked(weights: Any, count: int, where: Site) -> Any:
+def ask_distinct_places(weights: Any, count: int, where: Site) -> Any:
     """Distinct places drawn one after another, requested from the coordinator."""
     weights = np.asarray(weights, dtype=float)
     if np.count_nonzero(weights) < count:
@@ -181,7 +181,7 @@ def picked(weights: Any, count: int, where: Site) -> Any:
     return np.asarray(marks.world.ask("pick", where, weights=weights, count=count)["places"])
 
 
-def chosen(weights: Any, shape: Any, where: Site) -> Any:
+def ask_places(weights: Any, shape: Any, where: Site) -> Any:
     """Places drawn with known probabilities, requested from the coordinator."""
     weights = np.asarray(weights, dtype=float)
     count = int(np.prod(shape, dtype=int))
@@ -189,7 +189,7 @@ def chosen(weights: Any, shape: Any, where: Site) -> Any:
     return np.asarray(reply["places"]).reshape(shape)
 
 
-def weighted(weights: Any, shape: Any, where: Site) -> Any:
+def draw_places(weights: Any, shape: Any, where: Site) -> Any:
     """Places drawn with known probabilities in a lockstep fit.
 
     Args:
@@ -200,11 +200,11 @@ def weighted(weights: Any, shape: Any, where: Site) -> Any:
     world, weights = marks.world, np.asarray(weights, dtype=float)
     shape = tuple(np.atleast_1d(shape).astype(int).tolist()) if np.size(shape) else ()
     if where[:2] in world.asked:
-        return chosen(weights, shape, where)
+        return ask_places(weights, shape, where)
     world.note("choose", where, weights)
     total = np.cumsum(weights)
     drawn = world.stream(where, shape if shape != () else None).random(shape)
     if world.edge is not None:
         drawn = np.full(shape, world.edge)
-    found = np.searchsorted(total / total[-1], drawn, side="right")
-    return np.minimum(found, np.flatnonzero(weights)[-1])
+    places = np.searchsorted(total / total[-1], drawn, side="right")
+    return np.minimum(places, np.flatnonzero(weights)[-1])

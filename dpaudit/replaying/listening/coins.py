@@ -16,7 +16,7 @@ from . import choices, curves, marks
 from . import noise as noises
 from .channel import Site, site
 from .choices import CoinState
-from .marks import Marked, MarkedCall, MarkedFloat, MarkedNumber, is_marked, plain
+from .marks import Marked, MarkedCall, MarkedFloat, MarkedNumber, is_marked, plain_array
 
 _MOST_VALUES = 2**1000
 """Integers with more values than this stay unmarked: floats cannot hold their limits."""
@@ -42,7 +42,11 @@ class CurveNumber(DrawNumber):
     """Another function of uniform draws that is one float."""
 
 
-class CoinArray(Marked):
+class DrawArray(Marked):
+    """Uniform draws, or a function of them."""
+
+
+class CoinArray(DrawArray):
     """Uniform draws, perhaps scaled and shifted: `factor * u + offset`."""
 
     rank = 3
@@ -56,22 +60,24 @@ class CoinArray(Marked):
         return self.state is not None
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        if not all(isinstance(one, CoinArray) and one.is_marked for one in items):
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+        if not all(is_marked(array, CoinArray) for array in items):
             return None
-        fields = [join([one.state[at] for one in items]) for at in range(5)]
+        fields = [join([array.state[at] for array in items]) for at in range(5)]
         state = CoinState(*fields, where=items[0].state.where)
         content, factor, offset = (
-            join([get(one) for one in items])
-            for get in (plain, lambda one: one.factor, lambda one: one.offset)
+            join([get(array) for array in items])
+            for get in (plain_array, lambda array: array.factor, lambda array: array.offset)
         )
         return _coin(content, state, factor, offset)
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
         if self.state is None:
             return content
-        return _coin(content, self.state.mapped(change), change(self.factor), change(self.offset))
+        return _coin(
+            content, self.state.map_fields(change), change(self.factor), change(self.offset)
+        )
 
     def end(self, why: str) -> None:
         del why
@@ -84,7 +90,7 @@ class CoinArray(Marked):
     def forget(self) -> None:
         self.state = None
 
-    def retyped(self, content: Any) -> Any:
+    def with_content(self, content: Any) -> Any:
         return _coin(content, self.state, self.factor, self.offset)
 
 
@@ -104,7 +110,7 @@ class CurveSource(NamedTuple):
     drawn: Any
 
 
-class CurveArray(Marked):
+class CurveArray(DrawArray):
     """A function of uniform draws, element by element, and its values at `curves.POINTS` draws."""
 
     rank = 4
@@ -117,13 +123,15 @@ class CurveArray(Marked):
         return bool(self.sources)
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
         return None  # it becomes noise, or plain, before
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
         grid = [np.asarray(change(self.grid[..., at])) for at in range(curves.POINTS)]
-        sources = [one._replace(places=np.asarray(change(one.places))) for one in self.sources]
+        sources = [
+            source._replace(places=np.asarray(change(source.places))) for source in self.sources
+        ]
         return _curve(content, np.stack(grid, axis=-1), tuple(sources))
 
     def end(self, why: str) -> None:
@@ -137,14 +145,14 @@ class CurveArray(Marked):
     @cached_property
     def curve_law(self) -> Optional[curves.Known]:
         """The law that its values are quantiles of, if draws may still be any; None if of none."""
-        return curves.law_of(self.grid, tuple(one.drawn for one in self.sources))
+        return curves.law_of(self.grid, tuple(source.drawn for source in self.sources))
 
     @property
     def law(self) -> Optional[curves.Known]:
         """The law of its values, if each draw occurs once; None if they have no known law."""
         places = self.sources[0].places
-        for one in self.sources:
-            if not _are_whole(one.state) or not np.array_equal(one.places, places):
+        for source in self.sources:
+            if not _are_whole(source.state) or not np.array_equal(source.places, places):
                 return None
         return None if len(np.unique(places)) < places.size else self.curve_law
 
@@ -156,13 +164,18 @@ class CurveArray(Marked):
         if not self.is_marked or not marks.world.hears:
             return self
         world, known, content = marks.world, self.law, self.view(np.ndarray)
-        form = (tuple(one.name for one in self.sources), None if known is None else known.form)
-        uses = [world.curved.setdefault(one.name, (form, one.state)) for one in self.sources]
+        form = (
+            tuple(source.name for source in self.sources),
+            None if known is None else known.form,
+        )
+        uses = [
+            world.curved.setdefault(source.name, (form, source.state)) for source in self.sources
+        ]
         if known is None or any(use[0] != form for use in uses):
             self.end("a sum")
             return content
         state, places = self.sources[0].state, self.sources[0].places
-        world.bent.update(one.state.where[:2] for one in self.sources)
+        world.bent.update(source.state.where[:2] for source in self.sources)
         ids = world.curve_ids.setdefault((form, known.turn), np.full(state.value.size, -1))
         new = places[ids[places] < 0]
         ids[new] = world.noise_ids(new.shape, state.where)
@@ -219,13 +232,13 @@ def whole_coin(values: Any, count: int, where: Site) -> Any:
     if isinstance(values, np.ndarray):
         if world.edge is not None:
             values = np.full(values.shape, _at_edge(world.edge, count), dtype=values.dtype)
-        return _words(values, (values.astype(float) + 0.5) / count, count)
+        return _coin_words(values, (values.astype(float) + 0.5) / count, count)
     if world.edge is not None:
         values = _at_edge(world.edge, count)
     if count > _MOST_VALUES:
         return values
     unit = np.array((2 * values + 1) / (2 * count))
-    return _integer(values, _words(unit * count, unit, count))
+    return _coin_integer(values, _coin_words(unit * count, unit, count))
 
 
 def _at_edge(edge: float, count: int) -> int:
@@ -233,7 +246,7 @@ def _at_edge(edge: float, count: int) -> int:
     return 0 if edge < 0.5 else count - 1
 
 
-def _words(content: Any, unit: Any, count: int) -> Any:
+def _coin_words(content: Any, unit: Any, count: int) -> Any:
     """Integers as coins: each stands for the draw from [0, 1) at the middle of its step."""
     low, record, offset = (np.zeros(unit.shape) for _ in range(3))  # written to, so separate
     value = np.asarray(np.minimum(unit, 1.0 - 2.0**-53))
@@ -243,9 +256,9 @@ def _words(content: Any, unit: Any, count: int) -> Any:
 
 
 def _coin(content: Any, state: Any, factor: Any, offset: Any) -> Any:
-    found = np.asarray(content).view(CoinArray)
-    found.state, found.factor, found.offset = state, np.asarray(factor), np.asarray(offset)
-    return found
+    array = np.asarray(content).view(CoinArray)
+    array.state, array.factor, array.offset = state, np.asarray(factor), np.asarray(offset)
+    return array
 
 
 class CoinInteger(int):
@@ -253,26 +266,26 @@ class CoinInteger(int):
 
     array: Any
 
-    def _against(self, other: Any, name: str) -> Any:
+    def _compare(self, other: Any, name: str) -> Any:
         if not marks.world.hears or isinstance(other, (Marked, MarkedNumber)):
             return getattr(int, name)(self, other)
         if not isinstance(other, (int, float, np.number)):
             return NotImplemented
         compares = _METHODS[name]
-        return bool(choices.compared(self.array, other, compares, site(), whole=True))
+        return bool(choices.compare(self.array, other, compares, site(), whole=True))
 
-    __lt__ = partialmethod(_against, name="__lt__")
-    __le__ = partialmethod(_against, name="__le__")
-    __gt__ = partialmethod(_against, name="__gt__")
-    __ge__ = partialmethod(_against, name="__ge__")
+    __lt__ = partialmethod(_compare, name="__lt__")
+    __le__ = partialmethod(_compare, name="__le__")
+    __gt__ = partialmethod(_compare, name="__gt__")
+    __ge__ = partialmethod(_compare, name="__ge__")
 
     def __add__(self, other: Any) -> Any:
-        found = int.__add__(self, other)
+        total = int.__add__(self, other)
         if type(other) is not int:
-            return found
+            return total
         own = self.array
         offset = own.offset + other
-        return _integer(found, _coin(np.array(float(found)), own.state, own.factor, offset))
+        return _coin_integer(total, _coin(np.array(float(total)), own.state, own.factor, offset))
 
     __radd__ = __add__
 
@@ -280,68 +293,73 @@ class CoinInteger(int):
         return (int, (int(self),))
 
 
-def _integer(value: int, marked: Any) -> CoinInteger:
-    found = CoinInteger(value)
-    found.array = marked
-    return found
+def _coin_integer(value: int, marked: Any) -> CoinInteger:
+    number = CoinInteger(value)
+    number.array = marked
+    return number
 
 
 # -- functions of uniform draws ------------------------------------------------------------------
 
 
 def _curve(content: Any, grid: Any, sources: Tuple[CurveSource, ...]) -> Any:
-    found = np.asarray(content).view(CurveArray)
-    found.grid, found.sources = grid, sources
-    return found
+    array = np.asarray(content).view(CurveArray)
+    array.grid, array.sources = grid, sources
+    return array
 
 
-def _followed(call: MarkedCall) -> Any:
+def _follow(call: MarkedCall) -> Any:
     """The result of a call with uniform draws, or functions of them, among its inputs."""
-    if not any(isinstance(one, (CoinArray, CurveArray)) and one.is_marked for one in call.inputs):
+    if not any(is_marked(value, DrawArray) for value in call.inputs):
         return NotImplemented
     if call.method == "function" and call.name in ("searchsorted", "digitize"):
-        found = choices.looked_up(call)
+        result = choices.look_up(call)
     else:
-        found = _bent(call)
-        if found is NotImplemented and len(call.inputs) <= 2:
-            found = _affine(call)
-    if found is not NotImplemented:
-        return found
+        result = _bend(call)
+        if result is NotImplemented and len(call.inputs) <= 2:
+            result = _follow_affine(call)
+    if result is not NotImplemented:
+        return result
     sums = call.name in (*marks.LINEAR, "add", "subtract", "matmul")
-    inputs = [one.as_noise() if sums and isinstance(one, Marked) else one for one in call.inputs]
-    for one in inputs:
-        if isinstance(one, (CoinArray, CurveArray)):
-            one.end(call.name)
     inputs = [
-        marks.bare(one) if isinstance(one, (CoinArray, CurveArray)) else one for one in inputs
+        value.as_noise() if sums and isinstance(value, Marked) else value for value in call.inputs
+    ]
+    for value in inputs:
+        if isinstance(value, DrawArray):
+            value.end(call.name)
+    inputs = [
+        marks.without_marks(value) if isinstance(value, DrawArray) else value for value in inputs
     ]
     if not any(map(is_marked, inputs)):
         return NotImplemented
-    return marks.followed(call._replace(inputs=tuple(inputs)))
+    return marks.follow(call._replace(inputs=tuple(inputs)))
 
 
-def _bent(call: MarkedCall) -> Any:
+def _bend(call: MarkedCall) -> Any:
     """A function of uniform draws; `NotImplemented` if it is followed in another way, or not."""
     inputs, ufunc = call.inputs, call.function
     if call.method != "__call__" or call.kwargs or ufunc.nout != 1 or len(inputs) > 2:
         return NotImplemented
-    marked = [one for one in inputs if isinstance(one, Marked)]
-    if not all(isinstance(one, (CoinArray, CurveArray)) and one.is_marked for one in marked):
+    marked = [value for value in inputs if isinstance(value, Marked)]
+    if not all(is_marked(value, DrawArray) for value in marked):
         return NotImplemented
     if len(marked) == 1 and isinstance(marked[0], CoinArray) and _is_affine(call):
         return NotImplemented
-    sides = [_as_curve(one) if isinstance(one, Marked) else one for one in inputs]
-    if any(one is None for one in sides):
+    sides = [_as_curve(value) if isinstance(value, Marked) else value for value in inputs]
+    if any(side is None for side in sides):
         return NotImplemented
     if call.name in ("add", "subtract") and _are_noise(sides):
         return NotImplemented
-    others = [np.asarray(one) for one in sides if not isinstance(one, Marked)]
-    if any(one.dtype.kind not in "fiub" for one in others):
+    others = [np.asarray(side) for side in sides if not isinstance(side, Marked)]
+    if any(other.dtype.kind not in "fiub" for other in others):
         return NotImplemented
     with np.errstate(all="ignore"):
-        content = np.asarray(ufunc(*map(marks.bare, inputs)))
+        content = np.asarray(ufunc(*map(marks.without_marks, inputs)))
         grid = ufunc(
-            *(one.grid if isinstance(one, Marked) else np.asarray(one)[..., None] for one in sides)
+            *(
+                side.grid if isinstance(side, Marked) else np.asarray(side)[..., None]
+                for side in sides
+            )
         )
     sources = _sources(sides, content.shape)
     if content.dtype != np.float64 or sources is None or content.size > _MOST_CURVED:
@@ -355,7 +373,7 @@ def _is_affine(call: MarkedCall) -> bool:
     return divides or call.name in ("add", "subtract", "multiply", "negative", "positive")
 
 
-def bent_by(function: Callable[[Any], Any], value: Any) -> Any:
+def bend(function: Callable[[Any], Any], value: Any) -> Any:
     """Applies a function, element by element, to uniform draws or a function of them.
 
     Args:
@@ -367,8 +385,8 @@ def bent_by(function: Callable[[Any], Any], value: Any) -> Any:
     """
     curve = _as_curve(marks.array_of(value))
     if curve is None:
-        return function(marks.unmarked(value))
-    content, grid = np.asarray(function(plain(curve))), np.asarray(function(curve.grid))
+        return function(marks.end_marks(value))
+    content, grid = np.asarray(function(plain_array(curve))), np.asarray(function(curve.grid))
     return marks.number_of(_curve(content, grid, curve.sources))
 
 
@@ -398,73 +416,61 @@ def _are_whole(state: CoinState) -> bool:
 
 def _are_noise(sides: Any) -> bool:
     """Whether the sides of a sum are noise, of separate draws, or noise and a value."""
-    both = [one for one in sides if isinstance(one, Marked)]
-    names = [source.name for one in both for source in one.sources]
-    return len(set(names)) == len(names) and all(one.law is not None for one in both)
+    both = [side for side in sides if isinstance(side, Marked)]
+    names = [source.name for side in both for source in side.sources]
+    return len(set(names)) == len(names) and all(side.law is not None for side in both)
 
 
 def _sources(sides: Any, shape: Any) -> Any:
     """The draws that a result depends on, one or two for each element; None if there are more."""
-    found: Dict[Any, CurveSource] = {}
-    for one in sides:
-        for source in one.sources if isinstance(one, Marked) else ():
+    sources: Dict[Any, CurveSource] = {}
+    for side in sides:
+        for source in side.sources if isinstance(side, Marked) else ():
             places = np.broadcast_to(source.places, shape)
-            known = found.setdefault(source.name, source._replace(places=places))
+            known = sources.setdefault(source.name, source._replace(places=places))
             if not np.array_equal(known.places, places):
                 return None
-    return tuple(found.values()) if len(found) <= 2 else None
+    return tuple(sources.values()) if len(sources) <= 2 else None
 
 
-def _affine(call: MarkedCall) -> Any:
+def _follow_affine(call: MarkedCall) -> Any:
     """Uniform draws times and plus plain values, and comparisons with these."""
     inputs, name = call.inputs, call.name
-    marked = [one for one in inputs if isinstance(one, Marked)]
+    marked = [value for value in inputs if isinstance(value, Marked)]
     first = marked[0]
     if len(marked) != 1 or not isinstance(first, CoinArray) or call.method != "__call__":
         return NotImplemented
     if call.out is not None and call.out is not first:
         return NotImplemented
-    if any(plain(one).dtype.kind not in "fiub" for one in inputs):
+    if any(plain_array(value).dtype.kind not in "fiub" for value in inputs):
         return NotImplemented
-    other = plain(inputs[1] if inputs[0] is first else inputs[0]) if len(inputs) == 2 else None
     if name in marks.MIRRORED:
         if marks.world.natural:
             return NotImplemented
-        name = name if inputs[0] is first else marks.MIRRORED[name]
+        is_first = inputs[0] is first
+        other = plain_array(inputs[1] if is_first else inputs[0])
+        name = name if is_first else marks.MIRRORED[name]
         whole = first.dtype.kind in "iu"
-        return choices.compared(first, other, name, call.where, whole=whole)
-    if not _is_affine(call):
+        return choices.compare(first, other, name, call.where, whole=whole)
+    affine = marks.affine_of(call, first)
+    if affine is None:
         return NotImplemented
-    content = np.asarray(call.function(*map(marks.bare, inputs)))
-    is_second = len(inputs) == 2 and inputs[1] is first
-    factor, more = 1.0, 0.0
-    if name == "negative" or (name == "subtract" and is_second):
-        factor = -1.0
-    if name == "multiply":
-        factor = np.asarray(other, dtype=float)
-    elif name in ("divide", "true_divide"):
-        with np.errstate(all="ignore"):
-            factor = 1.0 / np.asarray(other, dtype=float)
-    elif name in ("add", "subtract"):
-        more = np.asarray(other, dtype=float) * (
-            -1.0 if name == "subtract" and not is_second else 1
-        )
-    if not np.isfinite(factor).all():
-        return NotImplemented
-    spread = _spread(first, content.shape)
+    factor, more = affine
+    content = np.asarray(call.function(*map(marks.without_marks, inputs)))
+    spread = _broadcast(first, content.shape)
     made = (spread.factor * factor, spread.offset * factor + more)
     if call.out is None:
         return marks.number_of(_coin(content, spread.state, *made))
-    plain(first)[...] = content
+    plain_array(first)[...] = content
     first.factor, first.offset = made
     return first
 
 
-def _spread(marked: Any, shape: Any) -> Any:
+def _broadcast(marked: Any, shape: Any) -> Any:
     """Broadcasts draws; the array itself if the shape stays, since their state is writable."""
     if marked.shape == shape:
         return marked
-    return marked.changed(lambda one: np.broadcast_to(one, shape))
+    return marked.map_fields(lambda field: np.broadcast_to(field, shape))
 
 
-marks.followers.insert(0, _followed)
+marks.followers.insert(0, _follow)

@@ -19,7 +19,7 @@ _NORMAL = NormalDist()
 
 QUANTILES: Dict[str, Callable[[Any], Any]] = {
     "laplace": lambda u: -np.sign(u - 0.5) * np.log(1.0 - 2.0 * np.abs(u - 0.5)),
-    "gaussian": lambda u: np.array([_NORMAL.inv_cdf(one) for one in u]),
+    "gaussian": lambda u: np.array([_NORMAL.inv_cdf(draw) for draw in u]),
     "exponential": lambda u: -np.log1p(-u),
     "gumbel": lambda u: -np.log(-np.log(u)),
     "logistic": lambda u: np.log(u) - np.log1p(-u),
@@ -44,10 +44,10 @@ class Known(NamedTuple):
 
 
 def units(number: int) -> Any:
-    """Draws of the source with this number; those of two sources are not alike."""
-    found = np.modf(np.arange(1, 8 * POINTS) * _ROOTS[number % len(_ROOTS)])[0]
-    away = (np.abs(found - 0.5) > 0.02) & (found > 0.02) & (found < 0.98)
-    return found[away][:POINTS]
+    """Points at which the draws of a source are taken to lie; two sources have different ones."""
+    fractions = np.modf(np.arange(1, 8 * POINTS) * _ROOTS[number % len(_ROOTS)])[0]
+    away = (np.abs(fractions - 0.5) > 0.02) & (fractions > 0.02) & (fractions < 0.98)
+    return fractions[away][:POINTS]
 
 
 def law_of(values: Any, drawn: Tuple[Any, ...]) -> Optional[Known]:

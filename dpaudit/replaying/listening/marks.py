@@ -44,7 +44,7 @@ _HARMLESS = frozenset(
         *("isnan", "isfinite", "isinf"),
     )
 )
-"""Functions that tell nothing of a number."""
+"""Functions whose results say nothing about a number."""
 MIRRORED = {
     "less": "greater",
     "less_equal": "greater_equal",
@@ -89,14 +89,41 @@ class MarkedCall(NamedTuple):
         return self.method == "__call__" and self.name in names and set(self.kwargs) <= {"out"}
 
 
+def affine_of(call: MarkedCall, marked: Any) -> Any:
+    """The factor and the offset that a call gives a marked array, the others being plain numbers.
+
+    None if it does something else, or a factor is not finite.
+    """
+    if call.is_of("negative", "positive"):
+        return (-1.0 if call.name == "negative" else 1.0), 0.0
+    if len(call.inputs) != 2:
+        return None
+    is_first = call.inputs[0] is marked
+    other = plain_array(call.inputs[1] if is_first else call.inputs[0])
+    if other.dtype.kind not in "fiub":
+        return None
+    other = other.astype(float)
+    if call.is_of("add"):
+        return 1.0, other
+    if call.is_of("subtract"):
+        return (1.0, -other) if is_first else (-1.0, other)
+    factor = None
+    if call.is_of("multiply"):
+        factor = other
+    elif call.is_of("divide", "true_divide") and is_first:
+        with np.errstate(all="ignore"):
+            factor = 1.0 / other
+    return None if factor is None or not np.isfinite(factor).all() else (factor, 0.0)
+
+
 followers: List[Callable[[MarkedCall], Any]] = []
-"""What follows calls with marked inputs, or returns `NotImplemented`; the kinds add theirs."""
+"""Functions that follow calls with marked inputs, or return `NotImplemented`, one of each kind."""
 _kinds: Set[type] = set()
 """All classes of marked values."""
 
 
-def plain(value: Any) -> Any:
-    """A value without its mark, as an array; this is no use of it."""
+def plain_array(value: Any) -> Any:
+    """A value as an array without its mark, which does not count as a use of it."""
     if isinstance(value, Marked):
         return value.view(np.ndarray)
     if isinstance(value, MarkedNumber):
@@ -104,24 +131,24 @@ def plain(value: Any) -> Any:
     return np.asarray(value)
 
 
-def bare(value: Any) -> Any:
-    """A value, or a list of values, without marks; this is no use of them."""
+def without_marks(value: Any) -> Any:
+    """A value, or a list of values, without marks, which does not count as a use of them."""
     if isinstance(value, MarkedNumber):
-        return plain(value).item()
+        return plain_array(value).item()
     if isinstance(value, Marked):
         return value.view(np.ndarray)
-    if isinstance(value, (list, tuple)) and any(True for _ in _flattened(value)):
-        return type(value)(bare(one) for one in value)
+    if isinstance(value, (list, tuple)) and any(True for _ in _marked_arrays(value)):
+        return type(value)(without_marks(part) for part in value)
     return value
 
 
-def unmarked(value: Any, why: str = "a function") -> Any:
+def end_marks(value: Any, why: str = "a function") -> Any:
     """A value, or a list of values, whose marks end here."""
     if isinstance(value, (MarkedNumber, Marked)):
         array_of(value).end(why)
-        return plain(value).item() if isinstance(value, MarkedNumber) else plain(value)
-    if isinstance(value, (list, tuple)) and any(True for _ in _flattened(value)):
-        return type(value)(unmarked(one, why) for one in value)
+        return plain_array(value).item() if isinstance(value, MarkedNumber) else plain_array(value)
+    if isinstance(value, (list, tuple)) and any(True for _ in _marked_arrays(value)):
+        return type(value)(end_marks(part, why) for part in value)
     return value
 
 
@@ -137,75 +164,77 @@ def number_of(marked: Any) -> Any:
     content = marked.view(np.ndarray)[()]
     if not marked.is_marked:
         return content
-    found = marked.number(content)
-    found.array = marked
-    return found
+    number = marked.number(content)
+    number.array = marked
+    return number
 
 
-def is_marked(value: Any) -> bool:
-    """Whether a value is an array that still carries its mark."""
-    return isinstance(value, Marked) and value.is_marked
+def is_marked(value: Any, kind: Any = None) -> bool:
+    """Whether a value is an array, of this kind if one is given, that still carries its mark."""
+    return isinstance(value, kind or Marked) and value.is_marked
 
 
-def combined(values: Any) -> Any:
+def combine(values: Any) -> Any:
     """Joins a list of marked numbers or arrays, perhaps nested, into one marked array if it can."""
     if type(values) not in (list, tuple) or (_kinds | {list, tuple}).isdisjoint(map(type, values)):
         return values
-    items = [array_of(combined(one)) for one in values]
-    if len({np.shape(one) for one in items}) != 1:
+    items = [array_of(combine(value)) for value in values]
+    if len({np.shape(item) for item in items}) != 1:
         return values
-    found = _joined(items, np.stack)
-    return values if found is None else found
+    joined = _join(items, np.stack)
+    return values if joined is None else joined
 
 
-def _joined(items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+def _join(items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
     """Arrays as one array, which is marked; None if no kind joins them."""
-    items = [one.as_noise() if isinstance(one, Marked) else one for one in items]
-    for kind in sorted({type(one) for one in items if is_marked(one)}, key=lambda one: one.rank):
-        return kind.joined(items, join)
+    items = [item.as_noise() if isinstance(item, Marked) else item for item in items]
+    for kind in sorted(
+        {type(item) for item in items if is_marked(item)}, key=lambda kind: kind.rank
+    ):
+        return kind.join_arrays(items, join)
     return None
 
 
 def as_count(value: Any) -> Any:
-    """A marked integer as Python has it, for code that asks how many; its mark ends."""
+    """A marked integer as a plain one, for code that asks how many; its mark ends."""
     whole = isinstance(value, MarkedNumber) and value.array.dtype.kind in "iu"
     return operator.index(value) if whole else value
 
 
-def counting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes no marked numbers, not in slices, lists and dicts, either."""
+def with_plain_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose arguments lose their marks, in slices, lists and dicts as well."""
 
     @wraps(function)
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        more = {name: _settled(value) for name, value in kwargs.items()}
-        return function(*map(_settled, args), **more)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        more = {name: _plain_argument(value) for name, value in kwargs.items()}
+        return function(*map(_plain_argument, args), **more)
 
-    return counted
+    return wrapper
 
 
-def _settled(value: Any) -> Any:
+def _plain_argument(value: Any) -> Any:
     kind = type(value)
     if kind in (list, tuple):
-        return value if _kinds.isdisjoint(map(type, value)) else kind(map(_settled, value))
+        return value if _kinds.isdisjoint(map(type, value)) else kind(map(_plain_argument, value))
     if kind is dict:
-        return {key: _settled(one) for key, one in value.items()}
+        return {key: _plain_argument(part) for key, part in value.items()}
     if kind is slice:
         return slice(*map(as_count, (value.start, value.stop, value.step)))
-    return as_count(value) if getattr(kind, "keeps_noise", True) else unmarked(value)
+    return as_count(value) if getattr(kind, "keeps_noise", True) else end_marks(value)
 
 
-def in_library() -> bool:
-    """Whether a library whose arrays carry no marks makes this call."""
+def is_in_library() -> bool:
+    """Whether the caller is a library whose arrays carry no marks."""
     frame: Any = sys._getframe(1)
     own = __name__.partition(".")[0]
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == own:
         frame = frame.f_back
-    if frame is None or caller_of(frame) in LIBRARIES:
+    if frame is None or package_of(frame) in LIBRARIES:
         return frame is not None
-    return frame.f_back is not None and caller_of(frame.f_back) == "pandas"  # as in `map`
+    return frame.f_back is not None and package_of(frame.f_back) == "pandas"  # as in `map`
 
 
-def caller_of(frame: Any) -> str:
+def package_of(frame: Any) -> str:
     """The top-level package of a frame."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
@@ -229,11 +258,11 @@ class Marked(np.ndarray):
         _kinds.add(cls)
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
         """Arrays, some of which are of this kind, as one; None if it cannot be marked."""
         raise NotImplementedError
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         """The array with its elements moved, and their marks."""
         raise NotImplementedError
 
@@ -245,7 +274,7 @@ class Marked(np.ndarray):
         """Removes the mark, because other numbers are written here."""
         raise NotImplementedError
 
-    def retyped(self, content: Any) -> Any:
+    def with_content(self, content: Any) -> Any:
         """The mark with the same numbers of another type."""
         raise NotImplementedError
 
@@ -264,19 +293,19 @@ class Marked(np.ndarray):
 
     def __array_finalize__(self, source: Any) -> None:
         """Ends the mark if numpy made this view itself, which has none."""
-        if isinstance(source, Marked) and source.is_marked and world.hears:
+        if is_marked(source) and world.hears:
             source.end("a view")
         self.remember()
 
     def remember(self) -> None:
-        """Has the world end this mark when the next fit begins, as a cache may keep it."""
+        """Has the world end this mark when the next fit begins: a cache may keep the array."""
         world.marked.append(weakref.ref(self))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return operated(ufunc, method, inputs, kwargs)
+        return apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return called(function, args, kwargs)
+        return apply_function(function, args, kwargs)
 
     # array methods that bypass the two above
 
@@ -285,10 +314,10 @@ class Marked(np.ndarray):
         if not self.is_marked:
             return content
         if isinstance(content, np.ndarray):
-            return self.changed(lambda one: np.asarray(one)[key])
+            return self.map_fields(lambda field: np.asarray(field)[key])
         # a view: information about a coin is shared by all its views
         key = (*key, ...) if isinstance(key, tuple) else (key, ...)
-        return number_of(self.changed(lambda one: np.asarray(one)[key]))
+        return number_of(self.map_fields(lambda field: np.asarray(field)[key]))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         value = array_of(value)
@@ -297,7 +326,7 @@ class Marked(np.ndarray):
             if self.is_marked:
                 self.end("an array")
             self.forget()
-            self.view(np.ndarray)[key] = unmarked(value, "an array")
+            self.view(np.ndarray)[key] = end_marks(value, "an array")
 
     def __iter__(self) -> Any:
         return (self[index] for index in range(len(self)))
@@ -306,7 +335,10 @@ class Marked(np.ndarray):
         """Nested lists of marked numbers."""
         if self.ndim == 0:
             return number_of(self)
-        return [one.tolist() if isinstance(one, (Marked, np.ndarray)) else one for one in self]
+        return [
+            element.tolist() if isinstance(element, (Marked, np.ndarray)) else element
+            for element in self
+        ]
 
     def item(self, *index: Any) -> Any:
         """One element, marked."""
@@ -322,33 +354,33 @@ class Marked(np.ndarray):
             return self.copy()
         if np.dtype(dtype).kind == "f" and self.is_marked:
             marked = self.as_noise()
-            content = plain(marked).astype(dtype)
-            return marked.retyped(content) if isinstance(marked, Marked) else content
-        return unmarked(self, "astype").astype(dtype, *args, **kwargs)
+            content = plain_array(marked).astype(dtype)
+            return marked.with_content(content) if isinstance(marked, Marked) else content
+        return end_marks(self, "astype").astype(dtype, *args, **kwargs)
 
     def copy(self, *_: Any, **__: Any) -> Any:
         """A copy with the same mark."""
-        return self.changed(np.copy)
+        return self.map_fields(np.copy)
 
     __copy__ = __deepcopy__ = copy
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         """As in numpy."""
-        return self.changed(lambda one: np.asarray(one).reshape(*shape, **kwargs))
+        return self.map_fields(lambda field: np.asarray(field).reshape(*shape, **kwargs))
 
     def ravel(self, *_: Any, **__: Any) -> Any:
         """As in numpy."""
-        return self.changed(np.ravel)
+        return self.map_fields(np.ravel)
 
     flatten = ravel
 
     def squeeze(self, axis: Any = None) -> Any:
         """As in numpy."""
-        return self.changed(lambda one: np.squeeze(one, axis))
+        return self.map_fields(lambda field: np.squeeze(field, axis))
 
     def transpose(self, *axes: Any) -> Any:
         """As in numpy."""
-        return self.changed(lambda one: np.asarray(one).transpose(*axes))
+        return self.map_fields(lambda field: np.asarray(field).transpose(*axes))
 
     @property
     def T(self) -> Any:  # noqa: N802 - numpy's name
@@ -365,16 +397,16 @@ class Marked(np.ndarray):
         return self.sum(axis=axis, **kwargs) / (self.size if axis is None else self.shape[axis])
 
     def __reduce__(self) -> Any:
-        return unmarked(self, "pickle").__reduce__()
+        return end_marks(self, "pickle").__reduce__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return unmarked(self, "pickle").__reduce_ex__(protocol)
+        return end_marks(self, "pickle").__reduce_ex__(protocol)
 
 
 class MarkedNumber:
     """A marked number, the base class of each kind's: it behaves as an array without dimensions.
 
-    It says that it is numpy's float, or integer.
+    Its `__class__` is numpy's float or integer.
     """
 
     array: Any
@@ -393,16 +425,16 @@ class MarkedNumber:
         return self.array.dtype
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return operated(ufunc, method, inputs, kwargs)
+        return apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return called(function, tuple(map(array_of, args)), kwargs)
+        return apply_function(function, tuple(map(array_of, args)), kwargs)
 
     def __hash__(self) -> int:
-        return hash(unmarked(self, "hash"))
+        return hash(end_marks(self, "hash"))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        value = unmarked(self, "pickle")
+        value = end_marks(self, "pickle")
         return (type(value), (value,))
 
     def __index__(self) -> int:
@@ -426,28 +458,30 @@ class MarkedNumber:
         return self if np.dtype(dtype).kind == "f" else np.dtype(dtype).type(int(self))
 
 
-def _ending(name: str) -> Any:
+def _ending_method(name: str) -> Any:
     """A method of arrays that ends their marks."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if name in LINEAR and self.is_marked:
-            return called(getattr(np, name), (self, *args), kwargs)
-        return getattr(unmarked(self, name), name)(*(unmarked(one, name) for one in args), **kwargs)
+            return apply_function(getattr(np, name), (self, *args), kwargs)
+        return getattr(end_marks(self, name), name)(
+            *(end_marks(value, name) for value in args), **kwargs
+        )
 
     return method
 
 
-def _ending_number(name: str) -> Any:
+def _ending_number_method(name: str) -> Any:
     """A method of numbers that ends their marks."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        value = unmarked(self, name.strip("_"))
+        value = end_marks(self, name.strip("_"))
         return getattr(value if hasattr(value, name) else np.float64(value), name)(*args, **kwargs)
 
     return method
 
 
-def _binary(name: str, *, reflected: bool = False) -> Any:
+def _operator_method(name: str, *, reflected: bool = False) -> Any:
     ufunc = getattr(np, name)
 
     def method(self: Any, other: Any) -> Any:
@@ -476,18 +510,18 @@ for _name in (
     *("repeat", "compress", "cumprod", "argmax", "argmin", "argsort"),
     *("__format__", "__str__", "__repr__", "__bool__", "__float__", "__int__", "__contains__"),
 ):
-    setattr(Marked, _name, _ending(_name))
+    setattr(Marked, _name, _ending_method(_name))
 for _name, _ufunc in (
     *(("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide")),
     *(("floordiv", "floor_divide"), ("mod", "mod"), ("pow", "power")),
 ):
-    setattr(MarkedNumber, f"__{_name}__", _binary(_ufunc))
-    setattr(MarkedNumber, f"__r{_name}__", _binary(_ufunc, reflected=True))
+    setattr(MarkedNumber, f"__{_name}__", _operator_method(_ufunc))
+    setattr(MarkedNumber, f"__r{_name}__", _operator_method(_ufunc, reflected=True))
 for _name, _ufunc in (
     *(("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal")),
     *(("eq", "equal"), ("ne", "not_equal")),
 ):
-    setattr(MarkedNumber, f"__{_name}__", _binary(_ufunc))
+    setattr(MarkedNumber, f"__{_name}__", _operator_method(_ufunc))
 MarkedNumber.__neg__ = lambda self: np.negative(self)
 MarkedNumber.__abs__ = lambda self: np.absolute(self)
 MarkedNumber.__pos__ = lambda self: self
@@ -500,7 +534,7 @@ for _name in (
     *("__repr__", "__format__", "__float__", "as_integer_ratio", "hex", "is_integer", "round"),
     *("clip", "tolist", "tobytes", "any", "all", "view", "nonzero", "std", "var", "prod", "cumsum"),
 ):
-    setattr(MarkedNumber, _name, _ending_number(_name))
+    setattr(MarkedNumber, _name, _ending_number_method(_name))
 
 
 _members = {
@@ -515,17 +549,17 @@ Numpy finds the type of a number in the first base class, which therefore has no
 """
 
 
-def operated(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
+def apply_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     """The result of a numpy universal function when some inputs are marked."""
-    inputs = tuple(array_of(combined(one)) for one in inputs)
+    inputs = tuple(array_of(combine(value)) for value in inputs)
     if world.hears and any(map(is_marked, inputs)):
         inputs = tuple(map(_as_numbers, inputs))
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         call = MarkedCall(ufunc.__name__, method, inputs, kwargs, site(), function)
-        found = followed(call)
-        if found is not NotImplemented:
-            return found
-    return _computed(getattr(ufunc, method), inputs, kwargs)
+        result = follow(call)
+        if result is not NotImplemented:
+            return result
+    return _compute(getattr(ufunc, method), inputs, kwargs)
 
 
 def _as_numbers(value: Any) -> Any:
@@ -538,88 +572,90 @@ def _as_numbers(value: Any) -> Any:
         return value
 
 
-def called(function: Any, args: Any, kwargs: Any) -> Any:
+def apply_function(function: Any, args: Any, kwargs: Any) -> Any:
     """The result of another numpy function when some arguments are marked."""
     name = function.__name__
     if name in _OWN_METHODS:
-        first = combined(args[0])
+        first = combine(args[0])
         if isinstance(first, Marked):
             return getattr(first, _OWN_METHODS[name])(*args[1:], **kwargs)
     if name in _STRUCTURAL:
         if name.startswith("atleast") and len(args) > 1:
-            return tuple(function(one) for one in args)
-        moved = _moved(function, args, kwargs)
+            return tuple(function(array) for array in args)
+        moved = _move(function, args, kwargs)
         if moved is not None:
             return moved
-    args = tuple(array_of(combined(one)) for one in args)
+    args = tuple(array_of(combine(value)) for value in args)
     if world.hears and any(map(is_marked, args)):
-        found = followed(MarkedCall(name, "function", args, kwargs, site(), function))
-        if found is not NotImplemented:
-            return found
+        result = follow(MarkedCall(name, "function", args, kwargs, site(), function))
+        if result is not NotImplemented:
+            return result
     if name in _HARMLESS:
-        return function(*map(bare, args), **kwargs)
-    values = [unmarked(one, name) for one in args]
-    return function(*values, **{key: unmarked(one, name) for key, one in kwargs.items()})
+        return function(*map(without_marks, args), **kwargs)
+    values = [end_marks(value, name) for value in args]
+    return function(*values, **{key: end_marks(value, name) for key, value in kwargs.items()})
 
 
-def followed(call: MarkedCall) -> Any:
-    """The result of a call that a kind of marks follows; all marks end where none does."""
+def follow(call: MarkedCall) -> Any:
+    """The result of a call by the first kind that follows it; if none does, all marks end."""
     if call.name in _HARMLESS:
         return NotImplemented
-    for follow in followers:
-        found = follow(call)
-        if found is not NotImplemented:
-            return found
-    for one in _flattened(call.inputs):
-        one.end(call.name)
+    for follower in followers:
+        result = follower(call)
+        if result is not NotImplemented:
+            return result
+    for array in _marked_arrays(call.inputs):
+        array.end(call.name)
     return NotImplemented
 
 
-def _computed(function: Any, inputs: Any, kwargs: Any) -> Any:
+def _compute(function: Any, inputs: Any, kwargs: Any) -> Any:
     """The result for plain numbers; marks of an array that it is written to end."""
     if "out" not in kwargs:
-        return function(*map(bare, inputs), **kwargs)
-    for one in kwargs["out"]:
-        if isinstance(one, Marked):
-            one.forget()
-    found = function(*map(bare, inputs), **{**kwargs, "out": tuple(map(bare, kwargs["out"]))})
-    return kwargs["out"][0] if len(kwargs["out"]) == 1 else found
+        return function(*map(without_marks, inputs), **kwargs)
+    for array in kwargs["out"]:
+        if isinstance(array, Marked):
+            array.forget()
+    result = function(
+        *map(without_marks, inputs), **{**kwargs, "out": tuple(map(without_marks, kwargs["out"]))}
+    )
+    return kwargs["out"][0] if len(kwargs["out"]) == 1 else result
 
 
-def into(out: Any, content: Any) -> Any:
-    """A result in the array that the caller has given for it; None if there is none."""
+def write_to(out: Any, content: Any) -> Any:
+    """A plain result, in the array that the caller has given for it if there is one."""
     if out is None:
-        return None
-    plain(out)[...] = content
+        return content[()]
+    plain_array(out)[...] = content
     if isinstance(out, Marked):
         out.forget()
     return out
 
 
-def _moved(function: Any, args: Any, kwargs: Any) -> Any:
+def _move(function: Any, args: Any, kwargs: Any) -> Any:
     """Applies a function that only moves elements to one marked array or a list of them."""
     first, rest = args[0], args[1:]
-    if isinstance(first, Marked) and first.is_marked:
-        if function.__name__ == "append" or any(True for _ in _flattened(rest)):
+    if is_marked(first):
+        if function.__name__ == "append" or any(True for _ in _marked_arrays(rest)):
             return None
         parts = function(first.view(np.ndarray), *rest, **kwargs)
         if not isinstance(parts, list):
-            return first.changed(lambda one: function(np.asarray(one), *rest, **kwargs))
+            return first.map_fields(lambda field: function(np.asarray(field), *rest, **kwargs))
         return [
-            first.changed(lambda one, at=at: function(np.asarray(one), *rest, **kwargs)[at])
+            first.map_fields(lambda field, at=at: function(np.asarray(field), *rest, **kwargs)[at])
             for at in range(len(parts))
         ]
     if isinstance(first, (list, tuple)):
-        return _joined(
-            [array_of(combined(one)) for one in first],
+        return _join(
+            [array_of(combine(value)) for value in first],
             lambda arrays: function(arrays, *rest, **kwargs),
         )
     return None
 
 
-def _flattened(values: Any) -> Any:
-    for one in values:
-        if isinstance(one, (list, tuple)):
-            yield from _flattened(one)
-        elif isinstance(one, (Marked, MarkedNumber)):
-            yield array_of(one)
+def _marked_arrays(values: Any) -> Any:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _marked_arrays(value)
+        elif isinstance(value, (Marked, MarkedNumber)):
+            yield array_of(value)

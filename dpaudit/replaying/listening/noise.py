@@ -14,7 +14,7 @@ import numpy as np
 from . import marks, scores
 from .blank import Blank
 from .channel import Site, is_operator, site
-from .marks import Marked, MarkedCall, MarkedFloat, is_marked, plain
+from .marks import Marked, MarkedCall, MarkedFloat, is_marked, plain_array
 
 FIELDS = ("ids", "factor", "scale", "shape", "other")
 """The fields of a `NoisePart` that are arrays."""
@@ -39,7 +39,7 @@ class NoisePart(NamedTuple):
     seed: Optional[str]
     site: Site
 
-    def mapped(self, change: Callable[[Any], Any]) -> NoisePart:
+    def map_fields(self, change: Callable[[Any], Any]) -> NoisePart:
         """The part with the same change applied to all its arrays."""
         arrays = (change(np.asarray(getattr(self, name))) for name in FIELDS)
         return NoisePart(self.law, *arrays, seed=self.seed, site=self.site)
@@ -77,44 +77,44 @@ class NoiseArray(Marked):
         return bool(self.parts)
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        first = next(item for item in items if isinstance(item, NoiseArray) and item.is_marked)
-        items = [item if is_marked(item) else first.padding(item) for item in items]
-        if not all(isinstance(item, NoiseArray) for item in items):
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+        first = next(array for array in items if is_marked(array, NoiseArray))
+        items = [array if is_marked(array) else first.pad(array) for array in items]
+        if not all(isinstance(array, NoiseArray) for array in items):
             return None
-        if len({tuple((part.law, part.seed) for part in one.parts) for one in items}) != 1:
+        if len({tuple((part.law, part.seed) for part in array.parts) for array in items}) != 1:
             return None
-        columns = zip(*(one.parts for one in items))
+        columns = zip(*(array.parts for array in items))
         parts = (
             column[0]._replace(
                 **{name: join([getattr(part, name) for part in column]) for name in FIELDS}
             )
             for column in columns
         )
-        return combination(join([plain(one) for one in items]), tuple(parts))
+        return combination(join([plain_array(array) for array in items]), tuple(parts))
 
-    def padding(self, values: Any) -> Any:
+    def pad(self, values: Any) -> Any:
         """Plain zeros as noise with a factor of 0; other values as they are."""
         zeros = np.asarray(values)
         if isinstance(values, Marked) or not marks.world.are_zero(site(), zeros):
             return values
 
-        def like(field: Any) -> Any:
+        def spread(field: Any) -> Any:
             return np.broadcast_to(np.ravel(field)[0], zeros.shape)
 
-        return combination(zeros, tuple(part.mapped(like).times(0.0) for part in self.parts))
+        return combination(zeros, tuple(part.map_fields(spread).times(0.0) for part in self.parts))
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
-        return combination(content, tuple(part.mapped(change) for part in self.parts))
+        return combination(content, tuple(part.map_fields(change) for part in self.parts))
 
     def end(self, why: str) -> None:
-        end(self.parts, why)
+        end_noise(self.parts, why)
 
     def forget(self) -> None:
         self.parts = ()
 
-    def retyped(self, content: Any) -> Any:
+    def with_content(self, content: Any) -> Any:
         return combination(content, self.parts)
 
     def replace_at(self, key: Any, value: Any) -> bool:
@@ -144,7 +144,7 @@ class NoiseArray(Marked):
         """The noise broadcast to a shape."""
         if self.shape == shape:
             return self
-        return self.changed(lambda one: np.broadcast_to(one, shape))  # type: ignore[no-any-return]
+        return self.map_fields(lambda field: np.broadcast_to(field, shape))  # type: ignore[no-any-return]
 
 
 def noise(
@@ -175,7 +175,7 @@ def noise(
         _compare_with_earlier(content, law, np.asarray(scale, dtype=float), where)
     if world.wide != 1.0 and not world.natural:
         content = (content * world.wide).astype(content.dtype)
-    part = drawn_part(law, content.shape, where, (scale, shape, other), seed)
+    part = new_part(law, content.shape, where, (scale, shape, other), seed)
     marked = combination(content, (part,))
     return marked if isinstance(values, np.ndarray) else marks.number_of(marked)
 
@@ -192,23 +192,23 @@ def _compare_with_earlier(content: Any, law: str, scale: Any, where: Site) -> No
     marks.world.units |= drawn
 
 
-def drawn_part(
+def new_part(
     law: str, shape: Any, where: Site, parameters: Tuple[Any, Any, Any], seed: Optional[str]
 ) -> NoisePart:
     """New draws of a law, one per element of an array of a shape."""
     ids = marks.world.noise_ids(shape, where)
-    full = (np.broadcast_to(np.asarray(one, dtype=float), shape) for one in parameters)
+    full = (np.broadcast_to(np.asarray(parameter, dtype=float), shape) for parameter in parameters)
     return NoisePart(law, ids, np.ones(shape), *full, seed=seed, site=where)
 
 
 def combination(content: Any, parts: Tuple[NoisePart, ...]) -> Any:
     """Numbers as a linear combination of draws."""
-    found = np.asarray(content).view(NoiseArray)
-    found.parts = parts
-    return found
+    array = np.asarray(content).view(NoiseArray)
+    array.parts = parts
+    return array
 
 
-def end(parts: Tuple[NoisePart, ...], why: str) -> None:
+def end_noise(parts: Tuple[NoisePart, ...], why: str) -> None:
     """Makes draws ordinary random numbers, whose law must not depend on the data."""
     world = marks.world
     for part in parts:
@@ -230,72 +230,81 @@ def answer(
         out: The array that the caller has given for the result.
         earlier: The noisy answers that the value is made of: their numbers and factors.
     """
-    before, content = plain(before), plain(added)
+    before, content = plain_array(before), plain_array(added)
     shape = np.broadcast_shapes(before.shape, content.shape)
     full, spread = np.broadcast_to(before, shape), added.spread(shape)
     noisy = np.any([part.factor != 0 for part in spread.parts], axis=0)
     if noisy.any() and not noisy.all():
         if earlier is not None:
             marks.world.release(earlier[0])
-        return _answered_in_part(full, spread, noisy, where, out)
+        return _answer_in_part(full, spread, noisy, where, out)
     world = marks.world
     value = np.asarray(np.add(before, content))
     step = {
         "before": full.astype(float),
-        "noise": plain(spread).astype(float),
+        "noise": plain_array(spread).astype(float),
         "parts": [part.message() for part in spread.parts],
         "first": world.next_answer,
     }
     if earlier is not None:
-        step["on"], step["factor"] = (np.broadcast_to(one, shape) for one in earlier)
+        step["on"], step["factor"] = (np.broadcast_to(field, shape) for field in earlier)
     ids = world.answer_ids(shape)
     if world.natural:
         world.note("answer", where, **step, value=value.astype(float))
-        found = marks.into(out, value)
-        return value[()] if found is None else found
+        return marks.write_to(out, value)
     reply = np.asarray(world.ask("answer", where, **step)["value"])
-    return scores.answered(reply.reshape(shape).astype(value.dtype), ids, out=out)
+    return scores.mark_answers(reply.reshape(shape).astype(value.dtype), ids, out=out)
 
 
-def _answered_in_part(before: Any, added: NoiseArray, noisy: Any, where: Site, out: Any) -> Any:
+def add_to(loc: Any, added: Any, where: Site) -> Any:
+    """Noise that a sampler draws around a value: noise alone, or the answer of a step."""
+    if marks.world.is_noise_alone(where, loc):
+        return added
+    return answer(loc, marks.array_of(added), where)
+
+
+def _answer_in_part(before: Any, added: NoiseArray, noisy: Any, where: Site, out: Any) -> Any:
     """Answers for the elements with noise; the others stay as they are."""
-    marks.world.equal("operand", where, before[~noisy])
-    some = marks.array_of(answer(before[noisy], added.changed(lambda one: one[noisy]), where))
-    value = np.array(before, dtype=np.result_type(before, plain(added)))
-    value[noisy] = plain(some)
+    marks.world.is_equal("operand", where, before[~noisy])
+    some = marks.array_of(
+        answer(before[noisy], added.map_fields(lambda field: field[noisy]), where)
+    )
+    value = np.array(before, dtype=np.result_type(before, plain_array(added)))
+    value[noisy] = plain_array(some)
     if marks.world.natural:
-        found = marks.into(out, value)
-        return value if found is None else found
+        return marks.write_to(out, value)
     ids = np.full(before.shape, -1)
     ids[noisy] = np.arange(marks.world.next_answer - int(noisy.sum()), marks.world.next_answer)
-    return scores.answered(value, ids, out=out)
+    return scores.mark_answers(value, ids, out=out)
 
 
-def noise_by(linear: Callable[[Any], Any], marked: NoiseArray) -> Any:
+def apply_linear(linear: Callable[[Any], Any], marked: NoiseArray) -> Any:
     """Applies a linear function to noise, in which each draw may then occur several times.
 
     Args:
         linear: The function of an array.
         marked: The noise, of at most `MOST_DRAWS` draws.
     """
-    found = np.asarray(linear(marked.view(np.ndarray)))
+    content = np.asarray(linear(marked.view(np.ndarray)))
     parts = []
     for place in np.ndindex(marked.shape):
         unit = np.zeros(marked.shape)
         unit[place] = 1.0
         column = np.asarray(linear(unit), dtype=float)
         for part in marked.parts:
-            spread = part.mapped(lambda one, at=place: np.broadcast_to(one[at], found.shape))
+            spread = part.map_fields(
+                lambda field, at=place: np.broadcast_to(field[at], content.shape)
+            )
             parts.append(spread.times(column))
-    return marks.number_of(combination(found, _gathered(parts)))
+    return marks.number_of(combination(content, _gather(parts)))
 
 
-def _gathered(parts: List[NoisePart]) -> Tuple[NoisePart, ...]:
+def _gather(parts: List[NoisePart]) -> Tuple[NoisePart, ...]:
     """Parts without factors that are 0, if the draws of all elements fit into fewer parts."""
     kinds: Dict[Any, List[NoisePart]] = defaultdict(list)
     for part in parts:
         kinds[part.law, part.seed, part.site].append(part)
-    found = []
+    gathered = []
     for same in kinds.values():
         factors = np.stack([part.factor for part in same])
         count = int(np.max(np.count_nonzero(factors, axis=0), initial=1))
@@ -305,61 +314,60 @@ def _gathered(parts: List[NoisePart]) -> Tuple[NoisePart, ...]:
             for name in FIELDS
         }
         for at in range(len(order)):
-            found.append(same[0]._replace(**{name: fields[name][at] for name in FIELDS}))
-    return tuple(found)
+            gathered.append(same[0]._replace(**{name: fields[name][at] for name in FIELDS}))
+    return tuple(gathered)
 
 
-def summed(marked: NoiseArray, axis: Any, *, keepdims: bool) -> Any:
+def sum_noise(marked: NoiseArray, axis: Any, *, keepdims: bool) -> Any:
     """The sum of noise, of all or along an axis."""
-    flat = marked.changed(np.ravel if axis is None else lambda one: np.moveaxis(one, axis, 0))
+    flat = marked.map_fields(
+        np.ravel if axis is None else lambda field: np.moveaxis(field, axis, 0)
+    )
     if not 0 < len(flat) <= _MOST_SUMMED:
         return NotImplemented
     content = np.add.reduce(marked.view(np.ndarray), axis=axis, keepdims=keepdims)
     shape = np.shape(content)
     parts = [
-        part.mapped(lambda one, at=at: one[at].reshape(shape))
+        part.map_fields(lambda field, at=at: field[at].reshape(shape))
         for part in flat.parts
         for at in range(len(flat))
     ]
     return marks.number_of(combination(content, tuple(parts)))
 
 
-def _followed(call: MarkedCall) -> Any:
+def _follow(call: MarkedCall) -> Any:
     """The result of a call with noise, but no uniform draws, among its inputs."""
-    noises = [one for one in call.inputs if isinstance(one, NoiseArray) and one.is_marked]
+    noises = [value for value in call.inputs if is_marked(value, NoiseArray)]
     if not noises:
         return NotImplemented
     first, axis = noises[0], call.kwargs.get("axis", 0)
     is_sum = call.method == "reduce" and call.name == "add" and axis in (None, *range(first.ndim))
     if is_sum and set(call.kwargs) <= {"axis", "keepdims", "dtype"}:
-        return summed(first, axis, keepdims=bool(call.kwargs.get("keepdims")))
+        return sum_noise(first, axis, keepdims=bool(call.kwargs.get("keepdims")))
     is_matrix = call.is_of("matmul") and call.out is None
     is_linear = is_matrix or (call.method == "function" and call.name in marks.LINEAR)
     if is_linear and len(noises) == 1:
-        return _linear(call, first)
-    if call.is_of("negative", "positive"):
-        return _scaled(first, -1 if call.name == "negative" else 1, call)
-    if len(call.inputs) != 2:
-        return NotImplemented
+        return _follow_linear(call, first)
     if call.is_of("add", "subtract"):
-        return _added(call, noises)
-    if len(noises) == 1 and call.is_of("multiply", "divide", "true_divide"):
-        other = call.inputs[1] if call.inputs[0] is first else call.inputs[0]
-        if call.name == "multiply":
-            return _scaled(first, plain(marks.unmarked(other)), call)
-        if call.inputs[0] is first:
-            with np.errstate(all="ignore"):
-                return _scaled(first, 1.0 / np.asarray(plain(marks.unmarked(other))), call)
-    if call.is_of("less", "less_equal", "greater", "greater_equal") and any(
-        isinstance(one, scores.ScoreArray) for one in call.inputs
+        return _add(call, noises)
+    affine = marks.affine_of(call, first) if len(noises) == 1 else None
+    if affine is not None:
+        for value in call.inputs:
+            if value is not first:
+                marks.end_marks(value)
+        return _scale(first, affine[0], call)
+    if call.is_of(*marks.MIRRORED) and any(
+        isinstance(value, scores.ScoreArray) for value in call.inputs
     ):
-        return call.function(*(one.as_answer() if is_marked(one) else one for one in call.inputs))
+        return call.function(
+            *(value.as_answer() if is_marked(value) else value for value in call.inputs)
+        )
     return NotImplemented
 
 
-def _scaled(marked: NoiseArray, factor: Any, call: MarkedCall) -> Any:
+def _scale(marked: NoiseArray, factor: Any, call: MarkedCall) -> Any:
     """Noise times a factor; its numbers are those that the call computes."""
-    content = np.asarray(call.function(*map(marks.bare, call.inputs)))
+    content = np.asarray(call.function(*map(marks.without_marks, call.inputs)))
     if content.dtype.kind not in "fiub" or not np.isfinite(factor).all():
         return NotImplemented
     return _result(content, marked.times(factor).parts, call.out)
@@ -369,19 +377,19 @@ def _result(content: Any, parts: Tuple[NoisePart, ...], out: Any) -> Any:
     """Noise, in the array that the caller has given for it if that is noise as well."""
     if out is None:
         return marks.number_of(combination(content, parts))
-    plain(out)[...] = content
+    plain_array(out)[...] = content
     if not isinstance(out, NoiseArray):
-        return combination(plain(out), parts)
+        return combination(plain_array(out), parts)
     out.parts = parts
     return out
 
 
-def _added(call: MarkedCall, noises: List[NoiseArray]) -> Any:
+def _add(call: MarkedCall, noises: List[NoiseArray]) -> Any:
     """The sum or difference of noise and noise, or of noise and a value."""
     first, second = call.inputs
     minus = call.name == "subtract"
     if len(noises) == 2:
-        content = np.asarray(call.function(plain(first), plain(second)))
+        content = np.asarray(call.function(plain_array(first), plain_array(second)))
         sides = (first.spread(content.shape), second.spread(content.shape))
         sign = -1.0 if minus else 1.0
         parts = (*sides[0].parts, *(part.times(sign) for part in sides[1].parts))
@@ -391,11 +399,11 @@ def _added(call: MarkedCall, noises: List[NoiseArray]) -> Any:
     # `sum` of noise shares begins with 0 + noise, and a count may be 0
     begins = type(data) in (int, float) and not is_operator()
     if begins and marks.world.are_zero(call.where, data):
-        return _scaled(noises[0], 1 if is_first or not minus else -1, call)
+        return _scale(noises[0], 1 if is_first or not minus else -1, call)
     earlier = None
     if isinstance(data, scores.ScoreArray) and is_marked(data) and np.all(data.ids >= 0):
         earlier = data.ids, data.factor * (-1.0 if is_first and minus else 1.0)
-    data = plain(data if earlier else marks.unmarked(data))
+    data = plain_array(data if earlier else marks.end_marks(data))
     if data.dtype.kind not in "fiub":
         return NotImplemented
     if is_first and minus:
@@ -404,29 +412,31 @@ def _added(call: MarkedCall, noises: List[NoiseArray]) -> Any:
     return answer(data, added, call.where, out=call.out, earlier=earlier)
 
 
-def _linear(call: MarkedCall, marked: NoiseArray) -> Any:
+def _follow_linear(call: MarkedCall, marked: NoiseArray) -> Any:
     """A linear function of noise."""
     if call.name in ("triu", "tril") and call.inputs[0] is marked:
         return marked.times(call.function(np.ones(marked.shape), *call.inputs[1:], **call.kwargs))
     if marked.size > MOST_DRAWS or any(
-        isinstance(one, (list, tuple, Marked)) and marks.bare(one) is not one
-        for one in call.kwargs.values()
+        isinstance(value, (list, tuple, Marked)) and marks.without_marks(value) is not value
+        for value in call.kwargs.values()
     ):
         return NotImplemented
-    place = next(at for at, one in enumerate(call.inputs) if one is marked)
+    place = next(at for at, value in enumerate(call.inputs) if value is marked)
     before, after = (
-        [marks.bare(one) for one in some]
+        [marks.without_marks(value) for value in some]
         for some in (call.inputs[:place], call.inputs[place + 1 :])
     )
-    return noise_by(lambda values: call.function(*before, values, *after, **call.kwargs), marked)
+    return apply_linear(
+        lambda values: call.function(*before, values, *after, **call.kwargs), marked
+    )
 
 
-def _blank(blank: Any, like: Any) -> bool:
+def _fill_blank(blank: Any, like: Any) -> bool:
     """Makes a blank array noise, whose draws all have factor 0."""
     if not isinstance(like, NoiseArray) or len(like.parts) != 1:
         return False
     [given] = like.parts
-    part = drawn_part(given.law, blank.shape, given.site, (1.0, 1.0, 1.0), given.seed)
+    part = new_part(given.law, blank.shape, given.site, (1.0, 1.0, 1.0), given.seed)
     marks.world.meet(part.ids, part.site)  # no draws: no element has noise yet
     blank.__class__ = NoiseArray
     blank.remember()
@@ -434,5 +444,5 @@ def _blank(blank: Any, like: Any) -> bool:
     return True
 
 
-marks.followers.insert(0, _followed)
-Blank.fillers.append(_blank)
+marks.followers.insert(0, _follow)
+Blank.fillers.append(_fill_blank)

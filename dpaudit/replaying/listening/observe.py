@@ -80,22 +80,24 @@ class _Release:
     def add_table(self, place: str, table: Any) -> None:
         """Adds the cells of a table, or of several by name, or of a list of records."""
         if isinstance(table, dict):
-            for name, one in table.items():
-                self.add_table(f"{place} of {name}", one)
+            for name, part in table.items():
+                self.add_table(f"{place} of {name}", part)
         elif isinstance(table, list):
-            self._leaf(place, repr(table).encode())
+            self._add_leaf(place, repr(table).encode())
         else:
             columns = {name: np.asarray(table[name]) for name in table.columns}
-            plain = [one.astype(float) for one in columns.values() if one.dtype.kind in "fiub"]
-            self._number(place, np.concatenate([*plain, np.zeros(0)]))
-            texts = [one for one in columns.values() if one.dtype.kind not in "fiub"]
+            plain = [
+                column.astype(float) for column in columns.values() if column.dtype.kind in "fiub"
+            ]
+            self._add_numbers(place, np.concatenate([*plain, np.zeros(0)]))
+            texts = [column for column in columns.values() if column.dtype.kind not in "fiub"]
             held = (list(columns), table.index.tolist(), table.attrs)
-            said = repr([*held, *(one.tolist() for one in texts)]).encode()
-            self._leaf(place, said + self.numbers[place].tobytes())
+            text = repr([*held, *(column.tolist() for column in texts)]).encode()
+            self._add_leaf(place, text + self.numbers[place].tobytes())
 
     def add(self, place: str, value: Any, depth: int = 0) -> None:
         """Adds a value and what it holds."""
-        value = marks.unmarked(value, "the fitted model")
+        value = marks.end_marks(value, "the fitted model")
         if isinstance(value, _SKIPPED):
             return
         is_full = len(self.digests) > MOST_PLACES or self._size > MOST_NUMBERS
@@ -103,95 +105,86 @@ class _Release:
             self.left_out += [place] if len(self.left_out) < _MOST_LEFT_OUT else []
             return
         if value is None or isinstance(value, (str, bytes)):
-            self._leaf(place, repr(value).encode())
+            self._add_leaf(place, repr(value).encode())
         elif isinstance(value, _NUMBERS):
-            self._array(place, np.asarray(value))
-        elif not self._seen(value):
-            self._compound(place, value, depth)
+            self._add_array(place, np.asarray(value))
+        elif not self._is_known(value):
+            self._add_compound(place, value, depth)
 
-    def _seen(self, value: Any) -> bool:
+    def _is_known(self, value: Any) -> bool:
         """Whether this object has been added; it is kept alive, so that its id stays its own."""
         if id(value) in self._known:
             return True
         self._known[id(value)] = value
         return False
 
-    def _compound(self, place: str, value: Any, depth: int) -> None:
+    def _add_compound(self, place: str, value: Any, depth: int) -> None:
         if _is_generator(value) or _is_state(value):
             self.generators.append(place)
         elif isinstance(value, np.ndarray):
-            self._array(place, value)
+            self._add_array(place, value)
         elif hasattr(value, "detach") and hasattr(value, "numpy"):
-            self._array(place, value.detach().cpu().numpy())
+            self._add_array(place, value.detach().cpu().numpy())
         elif isinstance(value, dict):
-            for key, one in value.items():
-                self.add(f"{place}[{key!r}]"[:200], one, depth + 1)
-            self._leaf(f"the keys of {place}", repr(sorted(map(repr, value))).encode())
+            for key, part in value.items():
+                self.add(f"{place}[{key!r}]"[:200], part, depth + 1)
+            self._add_leaf(f"the keys of {place}", repr(sorted(map(repr, value))).encode())
         elif isinstance(value, (set, frozenset)):
-            self._leaf(place, repr(sorted(map(repr, value))).encode())
+            self._add_leaf(place, repr(sorted(map(repr, value))).encode())
         elif isinstance(value, (list, tuple)):
-            self._sequence(place, value, depth)
+            self._add_sequence(place, value, depth)
         elif hasattr(value, "to_numpy") and hasattr(value, "index"):
-            self._frame(place, value, depth)
+            self._add_frame(place, value)
         elif callable(value) and hasattr(value, "__closure__"):
             for at, cell in enumerate(value.__closure__ or ()):
                 self.add(f"what {place} closes over ({at})", cell.cell_contents, depth + 1)
             self.add(f"defaults of {place}", value.__defaults__ or (), depth + 1)
-        elif type(value).__module__.partition(".")[0] in ("dpaudit", "dpaudit_generators"):
-            self._own(place, value, depth)
-        else:
-            self._object(place, value, depth)
+        elif not type(value).__module__.startswith("dpaudit."):  # schemas and claims are public
+            self._add_object(place, value, depth)
 
-    def _sequence(self, place: str, value: Any, depth: int) -> None:
-        if value and all(isinstance(one, _NUMBERS) for one in value):
-            self._array(place, np.asarray(marks.unmarked(list(value))))
+    def _add_sequence(self, place: str, value: Any, depth: int) -> None:
+        if value and all(isinstance(element, _NUMBERS) for element in value):
+            self._add_array(place, np.asarray(marks.end_marks(list(value))))
             return
-        for at, one in enumerate(value):
-            self.add(f"{place}[{at}]", one, depth + 1)
-        self._leaf(f"the length of {place}", str(len(value)).encode())
+        for at, element in enumerate(value):
+            self.add(f"{place}[{at}]", element, depth + 1)
+        self._add_leaf(f"the length of {place}", str(len(value)).encode())
 
-    def _frame(self, place: str, value: Any, depth: int) -> None:
+    def _add_frame(self, place: str, value: Any) -> None:
         if hasattr(value, "columns"):
             for name in value.columns:
-                self._array(f"{place}[{name!r}]", np.asarray(value[name]))
+                self._add_array(f"{place}[{name!r}]", np.asarray(value[name]))
         else:
-            self._array(place, np.asarray(value))
-        self._array(f"the index of {place}", np.asarray(value.index))
-        del depth
+            self._add_array(place, np.asarray(value))
+        self._add_array(f"the index of {place}", np.asarray(value.index))
 
-    def _own(self, place: str, value: Any, depth: int) -> None:
-        """Adds an object of dpaudit: schemas and claims are public."""
-        if type(value).__module__.startswith("dpaudit."):
-            return
-        self._object(place, value, depth)
-
-    def _object(self, place: str, value: Any, depth: int) -> None:
+    def _add_object(self, place: str, value: Any, depth: int) -> None:
         held = dict(_attributes(value))
-        for name, one in held.items():
-            self.add(f"{place}.{name}", one, depth + 1)
+        for name, part in held.items():
+            self.add(f"{place}.{name}", part, depth + 1)
         if not held:
             try:
-                self._leaf(place, pickle.dumps(value, 4))
+                self._add_leaf(place, pickle.dumps(value, 4))
             except Exception:  # noqa: BLE001 - what cannot be pickled is named as not compared
                 self.left_out.append(place)
 
-    def _array(self, place: str, value: Any) -> None:
+    def _add_array(self, place: str, value: Any) -> None:
         is_short = value.dtype.kind in "iu" and value.size <= _MOST_SEEDS
         if is_short and not self._seeds.isdisjoint(value.ravel().tolist()):
             self.generators.append(place)
         if value.dtype.kind in "fiub":
-            self._number(place, value.astype(float).ravel())
-            self._leaf(place, repr((value.dtype.str, value.shape)).encode() + value.tobytes())
+            self._add_numbers(place, value.astype(float).ravel())
+            self._add_leaf(place, repr((value.dtype.str, value.shape)).encode() + value.tobytes())
         elif value.dtype.kind in "mM":
-            self._leaf(place, value.tobytes())
+            self._add_leaf(place, value.tobytes())
         else:
-            self._leaf(place, repr(value.tolist()).encode())
+            self._add_leaf(place, repr(value.tolist()).encode())
 
-    def _number(self, place: str, flat: Any) -> None:
+    def _add_numbers(self, place: str, flat: Any) -> None:
         self.numbers[place] = flat
         self._size += flat.size
 
-    def _leaf(self, place: str, content: bytes) -> None:
+    def _add_leaf(self, place: str, content: bytes) -> None:
         content += self.digests.get(place, "").encode()  # of another place with the same long name
         self.digests[place] = hashlib.blake2b(content, digest_size=12).hexdigest()
 

@@ -7,17 +7,17 @@ are noted as selections. Any other use ends the mark and counts as a release.
 
 from __future__ import annotations
 
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List
 
 import numpy as np
 
 from . import marks
 from .blank import Blank
-from .channel import Site, site
-from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain
+from .channel import site
+from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain_array
 
 MOST = 100_000
-"""Answers of one step that are followed; more are numbers at once."""
+"""Steps with more answers are not followed: their answers are plain numbers at once."""
 _SEVERAL = 3
 """Comparisons with plain limits after which an answer counts as a number."""
 _FIELDS = ("ids", "factor", "offset")
@@ -26,7 +26,7 @@ _FIELDS = ("ids", "factor", "offset")
 class ScoreNumber(MarkedNumber):
     """A noisy answer that is one number.
 
-    It is no float, so that C code asks for its value, too: where it is written to an array, say.
+    It is not a float, so that C code has to ask for its value, as when it is written to an array.
     """
 
     keeps_noise = False
@@ -36,14 +36,14 @@ class ScoreNumber(MarkedNumber):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         del copy
-        return np.array(marks.unmarked(self), dtype=dtype)
+        return np.array(marks.end_marks(self), dtype=dtype)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "array":
             raise AttributeError(name)
         if name in ("ndim", "shape", "size", "itemsize", "nbytes"):
-            return getattr(plain(self), name)
-        return getattr(np.float64(marks.unmarked(self, name)), name)
+            return getattr(plain_array(self), name)
+        return getattr(np.float64(marks.end_marks(self, name)), name)
 
 
 class ScoreArray(Marked):
@@ -64,14 +64,16 @@ class ScoreArray(Marked):
         return self.ids is not None and not marks.world.are_released(self.ids)
 
     @classmethod
-    def joined(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
-        scores = [_constant(one.as_answer() if is_marked(one) else one) for one in items]
-        if any(one is None for one in scores):
+    def join_arrays(cls, items: List[Any], join: Callable[[List[Any]], Any]) -> Any:
+        scores = [_as_scores(item.as_answer() if is_marked(item) else item) for item in items]
+        if any(score is None for score in scores):
             return None
-        content = join([plain(one) for one in scores])
-        return _scores(content, *(join([getattr(one, name) for one in scores]) for name in _FIELDS))
+        content = join([plain_array(score) for score in scores])
+        return _scores(
+            content, *(join([getattr(score, name) for score in scores]) for name in _FIELDS)
+        )
 
-    def changed(self, change: Callable[[Any], Any]) -> Any:
+    def map_fields(self, change: Callable[[Any], Any]) -> Any:
         content = np.asarray(change(self.view(np.ndarray)))
         if self.ids is None:
             return content
@@ -85,49 +87,44 @@ class ScoreArray(Marked):
     def forget(self) -> None:
         self.ids = None
 
-    def retyped(self, content: Any) -> Any:
+    def with_content(self, content: Any) -> Any:
         return _scores(content, self.ids, self.factor, self.offset)
 
     def replace_at(self, key: Any, value: Any) -> bool:
-        score = _constant(value.as_answer() if is_marked(value) else value)
+        score = _as_scores(value.as_answer() if is_marked(value) else value)
         if score is None or self.ids is None:
             return False
         for name in _FIELDS:
             changed = np.array(getattr(self, name))
             changed[key] = getattr(score, name)
             setattr(self, name, changed)
-        self.view(np.ndarray)[key] = plain(score)
+        self.view(np.ndarray)[key] = plain_array(score)
         return True
 
     def argmax(self, axis: Any = None, out: Any = None, **kwargs: Any) -> Any:
         """The place of the largest: a selection."""
-        return self._selected(np.argmax, 1.0, axis, kwargs)
+        return self._select(np.argmax, 1.0, axis, kwargs)
 
     def argmin(self, axis: Any = None, out: Any = None, **kwargs: Any) -> Any:
         """The place of the smallest: a selection."""
-        return self._selected(np.argmin, -1.0, axis, kwargs)
+        return self._select(np.argmin, -1.0, axis, kwargs)
 
-    def _selected(self, place: Any, sign: float, axis: Any, kwargs: Any) -> Any:
+    def _select(self, place: Any, sign: float, axis: Any, kwargs: Any) -> Any:
         for row in self._rows(axis):
-            _note(
-                "largest",
-                (sign * row.factor, sign * row.offset),
-                ids=row.ids,
-                outcome=place(plain(row)),
-            )
+            _note("largest", row, place(plain_array(row)), sign=sign)
         return place(self.view(np.ndarray), axis=axis, **kwargs)
 
     def argsort(self, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
         """The order: a selection."""
-        return self._ordered(np.argsort, axis, *args, **kwargs)
+        return self._order(np.argsort, axis, *args, **kwargs)
 
     def argpartition(self, kth: Any, axis: Any = -1, *args: Any, **kwargs: Any) -> Any:
         """A part of the order: at most the order is selected."""
-        return self._ordered(lambda one, axis: np.argpartition(one, kth, axis, *args), axis)
+        return self._order(lambda array, axis: np.argpartition(array, kth, axis, *args), axis)
 
-    def _ordered(self, order: Any, axis: Any, *args: Any, **kwargs: Any) -> Any:
+    def _order(self, order: Any, axis: Any, *args: Any, **kwargs: Any) -> Any:
         for row in self._rows(axis):
-            _note("ordered", (row.factor, row.offset), ids=row.ids, outcome=np.argsort(plain(row)))
+            _note("ordered", row, np.argsort(plain_array(row)))
         return order(self.view(np.ndarray), axis, *args, **kwargs)
 
     def _rows(self, axis: Any) -> Any:
@@ -135,12 +132,14 @@ class ScoreArray(Marked):
         if not self.is_marked or not marks.world.hears:
             return ()
         rows = (
-            self.ravel() if axis is None else self.changed(lambda one: np.moveaxis(one, axis, -1))
+            self.ravel()
+            if axis is None
+            else self.map_fields(lambda field: np.moveaxis(field, axis, -1))
         )
-        return rows.changed(lambda one: one.reshape(-1, np.shape(one)[-1]))
+        return rows.map_fields(lambda field: field.reshape(-1, np.shape(field)[-1]))
 
 
-def answered(content: Any, ids: Any, *, out: Any = None) -> Any:
+def mark_answers(content: Any, ids: Any, *, out: Any = None) -> Any:
     """Answers as scores, or as plain numbers where these do not stay marked.
 
     Args:
@@ -148,145 +147,112 @@ def answered(content: Any, ids: Any, *, out: Any = None) -> Any:
         ids: Their numbers; -1 for a plain number.
         out: The array that the caller has given for them.
     """
-    if out is None and content.size <= MOST and not marks.in_library():
+    if out is None and content.size <= MOST and not marks.is_in_library():
         own = ids >= 0
-        found = _scores(content, ids, own.astype(float), np.where(own, 0.0, content))
-        return marks.number_of(found)
+        result = _scores(content, ids, own.astype(float), np.where(own, 0.0, content))
+        return marks.number_of(result)
     marks.world.release(ids)
-    found = marks.into(out, content)
-    return content[()] if found is None else found
+    return marks.write_to(out, content)
 
 
 def _scores(content: Any, ids: Any, factor: Any, offset: Any) -> Any:
-    found = np.asarray(content).view(ScoreArray)
-    found.ids, found.factor, found.offset = np.asarray(ids), np.asarray(factor), np.asarray(offset)
-    return found
+    array = np.asarray(content).view(ScoreArray)
+    array.ids, array.factor, array.offset = np.asarray(ids), np.asarray(factor), np.asarray(offset)
+    return array
 
 
-def _constant(value: Any) -> Any:
+def _as_scores(value: Any) -> Any:
     """A plain value as scores without answers; None if it is not numeric."""
     value = marks.array_of(value)
     if isinstance(value, ScoreArray) and value.ids is not None:
         return value
-    content = plain(value)
-    if content.dtype.kind not in "fiub" or (isinstance(value, Marked) and value.is_marked):
+    content = plain_array(value)
+    if content.dtype.kind not in "fiub" or is_marked(value):
         return None
     none = np.full(content.shape, -1)
     return _scores(content, none, np.zeros(content.shape), content.astype(float))
 
 
-def _note(how: str, score: Tuple[Any, Any], *, ids: Any, outcome: Any, **limits: Any) -> None:
+def _note(how: str, score: Any, outcome: Any, *, sign: float = 1.0, **limits: Any) -> None:
     """Notes a selection: what must be equal in both worlds, and what it reveals."""
-    factor, offset = (np.ravel(one) for one in score)
-    more = {name: np.ravel(one) for name, one in limits.items()}
-    marks.world.note(
-        "select",
-        site(),
-        factor,
-        offset,
-        *more.values(),
-        how=how,
-        ids=np.ravel(ids),
-        factor=factor,
-        offset=offset,
-        outcome=np.ravel(outcome).astype(int),
-        **more,
-    )
+    factor, offset = np.ravel(sign * score.factor), np.ravel(sign * score.offset)
+    more = {name: np.ravel(limit) for name, limit in limits.items()}
+    fields = {"ids": np.ravel(score.ids), "outcome": np.ravel(outcome).astype(int)}
+    fields.update(how=how, factor=factor, offset=offset, **more)
+    marks.world.note("select", site(), factor, offset, *more.values(), **fields)
 
 
-def _followed(call: MarkedCall) -> Any:
+def _follow(call: MarkedCall) -> Any:
     """The result of a call with scores, but no noise or coins, among its inputs."""
     inputs = call.inputs
-    scores = [one for one in inputs if isinstance(one, ScoreArray) and one.is_marked]
+    scores = [value for value in inputs if is_marked(value, ScoreArray)]
     if not scores:
         return NotImplemented
     if call.method == "function" and call.name == "where" and len(inputs) == 3:
-        return _where(*inputs)
-    if call.is_of("negative", "positive"):
-        return _multiplied(scores[0], -1.0 if call.name == "negative" else 1.0, call)
+        return _select_where(*inputs)
     if call.is_of(*marks.MIRRORED) and call.out is None:
-        return _compared(*inputs, call.name, call.where)
-    if len(inputs) != 2 or len(scores) != 1 or marks.plain(_other(inputs)).dtype.kind not in "fiub":
+        return _compare(*inputs, call.name)
+    affine = marks.affine_of(call, scores[0]) if len(scores) == 1 else None
+    if affine is None:
         return NotImplemented
-    other = _other(inputs)
     with np.errstate(all="ignore"):
-        if call.is_of("add", "subtract"):
-            sign = -1.0 if call.name == "subtract" else 1.0
-            own, others = (1.0, sign) if inputs[0] is scores[0] else (sign, 1.0)
-            return _affine(scores[0], own, others * np.asarray(plain(other), dtype=float), call)
-        if call.is_of("multiply"):
-            return _multiplied(scores[0], np.asarray(plain(other), dtype=float), call)
-        if call.is_of("divide", "true_divide") and inputs[0] is scores[0]:
-            return _multiplied(scores[0], 1.0 / np.asarray(plain(other), dtype=float), call)
-    return NotImplemented
+        return _follow_affine(scores[0], *affine, call)
 
 
-def _other(inputs: Any) -> Any:
-    """The input of two that is not marked."""
-    return inputs[1] if is_marked(inputs[0]) else inputs[0]
-
-
-def _multiplied(score: Any, factor: Any, call: MarkedCall) -> Any:
-    return _affine(score, factor, 0.0, call) if np.isfinite(factor).all() else NotImplemented
-
-
-def _affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:
+def _follow_affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:
     """The score times a factor plus a value; its numbers are those that the call computes."""
-    content = np.asarray(call.function(*map(marks.bare, call.inputs)))
+    content = np.asarray(call.function(*map(marks.without_marks, call.inputs)))
     shape = content.shape
     ids = np.broadcast_to(score.ids, shape)
     made = (ids, np.broadcast_to(score.factor * factor, shape), score.offset * factor + more)
     if call.out is not None:
         if call.out is not score or score.shape != shape:
             return NotImplemented
-        plain(score)[...] = content
+        plain_array(score)[...] = content
         score.ids, score.factor, score.offset = ids, made[1], np.broadcast_to(made[2], shape)
         return score
     return marks.number_of(_scores(content, ids, made[1], np.broadcast_to(made[2], shape)))
 
 
-def _where(condition: Any, first: Any, second: Any) -> Any:
+def _select_where(condition: Any, first: Any, second: Any) -> Any:
     """Elements of scores where a condition holds, and of others elsewhere."""
-    sides = [_constant(one) for one in (first, second)]
-    if is_marked(condition) or any(one is None for one in sides):
+    sides = [_as_scores(side) for side in (first, second)]
+    if is_marked(condition) or any(side is None for side in sides):
         return NotImplemented
 
-    def chosen(name: str) -> Any:
-        return np.where(condition, *(getattr(one, name) for one in sides))
+    def select(name: str) -> Any:
+        return np.where(condition, *(getattr(side, name) for side in sides))
 
-    content = np.where(condition, *map(plain, sides))
-    return marks.number_of(_scores(content, *map(chosen, _FIELDS)))
+    content = np.where(condition, *map(plain_array, sides))
+    return marks.number_of(_scores(content, *map(select, _FIELDS)))
 
 
-def _compared(first: Any, second: Any, name: str, where: Site) -> Any:
+def _compare(first: Any, second: Any, name: str) -> Any:
     """Compares scores with limits, or other scores: a selection."""
-    del where
     compare = getattr(np, name)
-    found = compare(plain(first), plain(second))
+    holds = compare(plain_array(first), plain_array(second))
     if not (is_marked(first) and is_marked(second)) and _are_often_compared(
-        first if is_marked(first) else second, np.size(found)
+        first if is_marked(first) else second, np.size(holds)
     ):
         return NotImplemented
     if not is_marked(first):
         first, second, name = second, first, marks.MIRRORED[name]
-    shape = np.shape(found)
-    score, limit = (
-        _constant(one).changed(lambda field: np.broadcast_to(field, shape))
-        if _constant(one) is not None
-        else None
-        for one in (first, second)
-    )
-    if limit is None:
+    second = _as_scores(second)
+    if second is None:
         return NotImplemented
+    shape = np.shape(holds)
+    score, limit = (
+        side.map_fields(lambda field: np.broadcast_to(field, shape)) for side in (first, second)
+    )
     limits = limit.offset
     if first.dtype.kind in "iu" and name in ("less", "greater_equal"):  # others have no ties
         limits = np.nextafter(limits, -np.inf)
-    outcome = found if name.startswith("greater") else ~np.asarray(found)
+    outcome = holds if name.startswith("greater") else ~np.asarray(holds)
     more = {"limits": limits}
     if np.any(limit.ids >= 0):
         more.update(limit_ids=limit.ids, limit_factor=limit.factor)
-    _note("compared", (score.factor, score.offset), ids=score.ids, outcome=outcome, **more)
-    return found
+    _note("compared", score, outcome, **more)
+    return holds
 
 
 def _are_often_compared(score: Any, count: int) -> bool:
@@ -294,12 +260,12 @@ def _are_often_compared(score: Any, count: int) -> bool:
     ids, times = np.unique(score.ids[score.ids >= 0], return_counts=True)
     times = times * max(count // score.size, 1)
     compared = marks.world.compared
-    for one, more in zip(ids.tolist(), times.tolist()):
-        compared[one] += more
-    return any(compared[one] > _SEVERAL for one in ids.tolist())
+    for number, more in zip(ids.tolist(), times.tolist()):
+        compared[number] += more
+    return any(compared[number] > _SEVERAL for number in ids.tolist())
 
 
-def _blank(blank: Any, like: Any) -> bool:
+def _fill_blank(blank: Any, like: Any) -> bool:
     """Makes a blank array scores, all of them the number 0."""
     if not isinstance(like, ScoreArray):
         return False
@@ -310,5 +276,5 @@ def _blank(blank: Any, like: Any) -> bool:
     return True
 
 
-marks.followers.insert(0, _followed)
-Blank.fillers.append(_blank)
+marks.followers.insert(0, _follow)
+Blank.fillers.append(_fill_blank)

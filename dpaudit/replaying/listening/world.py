@@ -33,7 +33,6 @@ _NATURAL_NOTES = ("answer", "tell", "seed")
 _DEFAULTS: Dict[str, Any] = {
     "mode": "lockstep",
     "seed": 0,
-    "record_seed": 0,
     "asked": (),
     "located": (),
     "loops": (),
@@ -77,15 +76,15 @@ class ListeningWorld:
         own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
         kept: The outcome of comparing the target's own coin that puts the target into a
             sub-sample; None if its coins are treated like any others.
-        edge: What every uniform draw is; None if they are drawn.
+        edge: The value of every uniform draw; None if they are drawn.
         wide: What noise is multiplied by.
         samples: Numbers of rows and seeds of further samples.
         watch_state: Whether the fitted model is observed.
         next_answer: Number of the next answer.
         draws: How often each line has drawn, be it one value or an array.
         bent: Lines whose uniform draws were made into noise by a formula, in any fit.
-        curved: How uniform draws are used that noise is made of, by where they lie; and their
-            state, so that no later draws lie there.
+        curved: How uniform draws that noise is made of are used, by their address in memory; and
+            their state, which keeps that address taken.
         curve_ids: Numbers of the draws of that noise, by how it is made.
         release_seen: What the fit released, once it has ended.
         compared: How often answers were compared with plain limits.
@@ -112,7 +111,7 @@ class ListeningWorld:
     def _set(self, message: Dict[str, Any]) -> None:
         """Takes the settings of a fit, and empties what belongs to one."""
         self.natural = message["mode"] == "natural"
-        self.seed, self._record_seed = message["seed"], message["record_seed"]
+        self.seed: int = message["seed"]
         self.asked = {(file, line) for file, line in message["asked"]}
         self.located = {(file, line) for file, line in message["located"]}
         self._loops = {(file, line) for file, line in message["loops"]}
@@ -231,7 +230,7 @@ class ListeningWorld:
         finally:
             self._quiet.depth -= 1
 
-    def drawn(self, where: Site) -> None:
+    def count_draw(self, where: Site) -> None:
         """Counts how often a line draws, be it one value or an array.
 
         Raises:
@@ -269,12 +268,12 @@ class ListeningWorld:
             if len(self._log) >= _LONGEST_LOG and not self.natural:
                 self.ask("notes", where)
 
-    def seeded(self, seed: str) -> None:
+    def note_seed(self, seed: str) -> None:
         """Notes the seed of a generator: one from the data differs between the worlds."""
         if self.hears:
             self.note("seed", site(), seed)
 
-    def equal(self, kind: str, where: Site, value: Any) -> bool:
+    def is_equal(self, kind: str, where: Site, value: Any) -> bool:
         """Whether a value is equal in both worlds; assumed where it is only noted."""
         if where[:2] in self.asked and not self.natural:
             sent = np.asarray(value)
@@ -298,14 +297,14 @@ class ListeningWorld:
             self.note("located", where, loc, scale)
         return not nothing
 
-    def is_nothing(self, where: Site, loc: Any) -> bool:
+    def is_noise_alone(self, where: Site, loc: Any) -> bool:
         """Whether a sampler makes noise alone: around 0, at a line that is never around data."""
         return where[:2] not in self.located and not np.any(loc)
 
     def are_zero(self, where: Site, value: Any) -> bool:
         """Whether a value is 0 in both worlds."""
         nothing = not np.any(value)
-        return self.equal("zero", where, nothing) and nothing
+        return self.is_equal("zero", where, nothing) and nothing
 
     def tell(self, kind: str, where: Site, text: str) -> None:
         """Reports once per line and fit that a draw cannot be followed, or has a known flaw."""
@@ -318,7 +317,7 @@ class ListeningWorld:
         log, self._log = self._log, []
         sites, self._new_sites = self._new_sites, []
         tosses, self._tosses = self._tosses, []
-        return {"log": log, "sites": [list(one) for one in sites], "tosses": tosses}
+        return {"log": log, "sites": [list(where) for where in sites], "tosses": tosses}
 
     def _number(self, where: Site) -> int:
         if where not in self._sites:
@@ -344,31 +343,30 @@ class ListeningWorld:
     ) -> Any:
         """A generator that is equal in both worlds: one per line, and one per draw for arrays.
 
-        A generator for one coin per record stays the same when other coins are redrawn.
+        Single coins of the records have a generator of their own.
         """
         count = 0
         if size is not None:
             self._counts[where] += 1
             count = self._counts[where]
         key = (where, count, make, records)
-        found = self._streams.get(key)
-        if found is None:
-            seed = self._record_seed if records else self.seed
+        stream = self._streams.get(key)
+        if stream is None:
             place = (os.path.basename(where[0]), where[1], where[2])
-            name = repr((seed, *place, count, size is None, make.__name__))
+            name = repr((self.seed, *place, count, size is None, make.__name__))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
-            found = make(PlainBits(np.random.SeedSequence(entropy)))
+            stream = make(PlainBits(np.random.SeedSequence(entropy)))
             if size is None:
-                self._streams[key] = found
-        return found
+                self._streams[key] = stream
+        return stream
 
-    def rows_shared(self, where: Site, size: Any) -> Optional[int]:
+    def shared_row(self, where: Site, size: Any) -> Optional[int]:
         """The place of the record that one world lacks, for a draw of one number per record.
 
         None if the draw has the same size in both worlds.
         """
         own, other = self.counted
-        first = _first_of(size)
+        first = _length_of(size)
         if own == other or first is None or first not in (own, other):
             return None
         reply = self.ask("rows", where, size=first)
@@ -382,17 +380,17 @@ class ListeningWorld:
         self._turns[where] += 1
         return 2 if turn % self.counted[0] in self.own_rows else 1
 
-    def of_records(self, where: Site, size: Any) -> Optional[int]:
+    def record_place(self, where: Site, size: Any) -> Optional[int]:
         """The place of the record that one world lacks, for one uniform draw per record.
 
         -1 if both worlds have all records and some of their coins are "out"; None if the draws are
         not one per record.
         """
-        first = _first_of(size)
+        first = _length_of(size)
         own, other = self.counted
         if self.own_rows and own == other and first == own:
             return -1
-        return self.rows_shared(where, size)
+        return self.shared_row(where, size)
 
     def toss(self, where: Site, chance: float) -> bool:
         """Tosses the target's own coin: whether the target is in the sub-sample.
@@ -465,7 +463,7 @@ def _with_room(flags: Any, size: int) -> Any:
     return flags if size <= len(flags) else np.pad(flags, (0, more))
 
 
-def _first_of(size: Any) -> Optional[int]:
+def _length_of(size: Any) -> Optional[int]:
     """The length of the first axis of a draw; None for a single one."""
     if size is None:
         return None
@@ -477,29 +475,29 @@ def _first_of(size: Any) -> Optional[int]:
 
 def digest(values: Tuple[Any, ...]) -> str:
     """A short digest of plain values."""
-    found = hashlib.blake2b(digest_size=8)
+    hasher = hashlib.blake2b(digest_size=8)
     for value in values:
         if type(value) in _FLOATS:  # as below, for the most frequent types
-            found.update(b"()" + _FLOAT.pack(value))
+            hasher.update(b"()" + _FLOAT.pack(value))
             continue
         if hasattr(value, "detach"):
             value = value.detach().cpu().numpy()
         if isinstance(value, (np.ndarray, np.generic, float, int)):
             array = np.asarray(value)
             if array.dtype.kind in "fiubc":
-                found.update(repr(array.shape).encode())
-                found.update((array if array.dtype.kind == "c" else array.astype(float)).tobytes())
+                hasher.update(repr(array.shape).encode())
+                hasher.update((array if array.dtype.kind == "c" else array.astype(float)).tobytes())
                 continue
         try:
-            found.update(
+            hasher.update(
                 repr(value).encode() if isinstance(value, (str, tuple)) else pickle.dumps(value, 4)
             )
         except Exception:  # noqa: BLE001 - values that cannot be serialised differ by type only
-            found.update(repr(type(value)).encode())
-    return found.hexdigest()
+            hasher.update(repr(type(value)).encode())
+    return hasher.hexdigest()
 
 
-def connected() -> ListeningWorld:
+def connect_world() -> ListeningWorld:
     """Sets up this process as a world, with a thread that begins and ends fits on request."""
     address, name = os.environ["DPAUDIT_LISTEN"], os.environ["DPAUDIT_WORLD"]
     main = os.environ.setdefault("DPAUDIT_LISTEN_MAIN", str(os.getpid()))
@@ -510,11 +508,11 @@ def connected() -> ListeningWorld:
         return child
     world = ListeningWorld(name, connect(address, {"role": "events", **who}))
     control = connect(address, {"role": "control", **who})
-    threading.Thread(target=_controlled, args=(world, control), daemon=True).start()
+    threading.Thread(target=_serve_control, args=(world, control), daemon=True).start()
     return world
 
 
-def _controlled(world: ListeningWorld, control: Channel) -> None:
+def _serve_control(world: ListeningWorld, control: Channel) -> None:
     while True:
         try:
             message = control.receive()

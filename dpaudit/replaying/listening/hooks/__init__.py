@@ -2,7 +2,7 @@
 
 A hook is a module here with `install(library)`. It replaces functions that draw with versions that
 mark their result: `noise.noise` (a law and its scale), `noise.answer` (a value and its noise at
-once), `coins.coin` (uniform), `coins.weighted` (probabilities), or a plain draw equal in both
+once), `coins.coin` (uniform), `choices.draw_places` (probabilities), or a plain draw equal in both
 worlds. In natural fits the library's own generator draws.
 """
 
@@ -45,8 +45,8 @@ def install(world: ListeningWorld) -> None:
     marks.world = world
     named: list[dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
     later = {name: [module] for name, module in HOOKED.items()}
-    for one in named:
-        later.setdefault(one["function"].partition(":")[0], []).append("named_hook")
+    for sampler in named:
+        later.setdefault(sampler["function"].partition(":")[0], []).append("named_hook")
     finder = _Finder(later)
     for name in list(later):
         if name in sys.modules or name in ("bisect", "math", "numpy", "random"):

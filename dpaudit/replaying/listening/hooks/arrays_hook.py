@@ -1,6 +1,6 @@
 """Functions of numpy and pandas that make arrays, which keep marks or take them off.
 
-Where they ask how many, a noisy integer may answer.
+A noisy integer that says how many is taken as a plain one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ def install(library: Any) -> None:
         _install_in_pandas(library)
         return
     for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
-        setattr(library, name, _keeping(getattr(library, name)))
+        setattr(library, name, _keep_marks(getattr(library, name)))
     for name in ("zeros", "empty", "zeros_like", "empty_like"):
-        setattr(library, name, _blank(getattr(library, name)))
+        setattr(library, name, _make_blank(getattr(library, name)))
     for name in ("arange", "full", "linspace"):
-        setattr(library, name, marks.counting(getattr(library, name)))
+        setattr(library, name, marks.with_plain_arguments(getattr(library, name)))
     for name in ("sum", "mean", "max", "min", "amax", "amin", "argmax", "argmin", "argsort"):
-        setattr(library, name, _taking_lists(getattr(library, name)))
+        setattr(library, name, _take_lists(getattr(library, name)))
 
 
 def _install_in_pandas(library: Any) -> None:
-    """Replaces the methods that ask how many rows, or which, and make a column of a list."""
+    """Replaces methods that are given numbers or places of rows, or make a column of a list."""
     for owner, names in (
         (
             library.DataFrame,
@@ -42,64 +42,64 @@ def _install_in_pandas(library: Any) -> None:
         (library.core.indexing._LocationIndexer, ("__setitem__",)),
     ):
         for name in names:
-            setattr(owner, name, marks.counting(getattr(owner, name)))
+            setattr(owner, name, marks.with_plain_arguments(getattr(owner, name)))
 
 
-def _keeping(convert: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A function like `np.array` that keeps a mark."""
 
     @functools.wraps(convert)
-    def kept(value: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(value: Any, *args: Any, **kwargs: Any) -> Any:
         if type(value) in _BARE:
             return convert(value, *args, **kwargs)
-        value = marks.array_of(marks.combined(value))
+        value = marks.array_of(marks.combine(value))
         if not marks.is_marked(value):
             return convert(value, *args, **kwargs)
-        package = marks.caller_of(sys._getframe(1))
+        package = marks.package_of(sys._getframe(1))
         if package in ("jax", "tensorflow", "sklearn") or (
             package in marks.LIBRARIES and not value.keeps_noise
         ):
-            return convert(marks.unmarked(value, package), *args, **kwargs)
+            return convert(marks.end_marks(value, package), *args, **kwargs)
         wanted = kwargs.get("dtype", args[0] if args else None)
-        found = value if wanted is None else value.astype(wanted)
-        more = (1,) * (kwargs.get("ndmin", 0) - np.ndim(found))
-        found = found.reshape(more + np.shape(found)) if more else found
+        array = value if wanted is None else value.astype(wanted)
+        more = (1,) * (kwargs.get("ndmin", 0) - np.ndim(array))
+        array = array.reshape(more + np.shape(array)) if more else array
         copies = convert.__name__ == "array" and kwargs.get("copy", True) is True
-        return found.copy() if copies else found
+        return array.copy() if copies else array
 
-    return kept
+    return wrapper
 
 
-def _blank(make: Callable[..., Any]) -> Callable[..., Any]:
+def _make_blank(make: Callable[..., Any]) -> Callable[..., Any]:
     """A function like `np.zeros` whose arrays keep the marks of what fills them.
 
     Libraries make arrays for purposes of their own, which stay as they are.
     """
 
     @functools.wraps(make)
-    def made(*args: Any, **kwargs: Any) -> Any:
-        found = make(*args, **kwargs)
-        is_small = type(found) is np.ndarray and 0 < found.size <= blank.MOST_BLANK and found.ndim
-        if not is_small or found.dtype != np.float64 or not marks.world.hears:
-            return found
-        if marks.caller_of(sys._getframe(1)) in marks.LIBRARIES:
-            return found
-        zeros = blank.Blank(found.shape)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        array = make(*args, **kwargs)
+        is_small = type(array) is np.ndarray and 0 < array.size <= blank.MOST_BLANK and array.ndim
+        if not is_small or array.dtype != np.float64 or not marks.world.hears:
+            return array
+        if marks.package_of(sys._getframe(1)) in marks.LIBRARIES:
+            return array
+        zeros = blank.Blank(array.shape)
         zeros.view(np.ndarray)[...] = 0.0
         return zeros
 
-    return made
+    return wrapper
 
 
 _BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})
 """Types that carry no mark and have no marked parts; the most frequent arguments."""
 
 
-def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
+def _take_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of an array that keeps marks when it is given a list."""
 
     @functools.wraps(function)
-    def taken(a: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(marks.combined(a) if isinstance(a, (list, tuple)) else a, *args, **kwargs)
+    def wrapper(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(marks.combine(a) if isinstance(a, (list, tuple)) else a, *args, **kwargs)
 
-    return taken
+    return wrapper

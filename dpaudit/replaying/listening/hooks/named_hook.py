@@ -22,8 +22,8 @@ from . import steps
 def install(library: Any) -> None:
     """Replaces the samplers of a module, including names already imported elsewhere."""
     named: List[Dict[str, Any]] = json.loads(os.environ.get("DPAUDIT_LISTEN_SAMPLERS", "[]"))
-    for one in named:
-        module, _, path = one["function"].partition(":")
+    for entry in named:
+        module, _, path = entry["function"].partition(":")
         if module != library.__name__:
             continue
         *owners, name = path.split(".")
@@ -31,7 +31,7 @@ def install(library: Any) -> None:
         for step in owners:
             owner = getattr(owner, step)
         plain = getattr(owner, name)
-        sampler = _sampler(plain, one)
+        sampler = _sampler(plain, entry)
         setattr(owner, name, sampler)
         if not owners:
             _replace_everywhere(plain, sampler)
@@ -45,29 +45,31 @@ def _replace_everywhere(plain: Any, sampler: Any) -> None:
             names[name] = sampler
 
 
-def _sampler(plain: Callable[..., Any], one: Dict[str, Any]) -> Callable[..., Any]:
+def _sampler(plain: Callable[..., Any], entry: Dict[str, Any]) -> Callable[..., Any]:
     signature = inspect.signature(plain)
 
-    def sampled(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         fields = {
-            name: _value(one.get(name, default), bound.arguments) for name, default in _DEFAULTS
+            name: _value(entry.get(name, default), bound.arguments) for name, default in _DEFAULTS
         }
         for name, given in bound.arguments.items():
-            is_loc = name == one.get("loc")
-            bound.arguments[name] = marks.bare(given) if is_loc else marks.unmarked(given, name)
+            is_loc = name == entry.get("loc")
+            bound.arguments[name] = (
+                marks.without_marks(given) if is_loc else marks.end_marks(given, name)
+            )
         with marks.world.hushed():
             drawn = plain(*bound.args, **bound.kwargs)
-        if one["law"] not in steps.LAWS:
-            steps.unfollowed(f"a sampler of a law that replay does not know: {one['law']}")
+        if entry["law"] not in steps.DRAWS:
+            steps.report_unfollowed(f"a sampler of a law that replay does not know: {entry['law']}")
             return drawn
         size = np.shape(drawn) if np.ndim(drawn) else None
         loc = fields.pop("loc")
-        noisy = steps.added(loc, one["law"], library=lambda _: drawn, size=size, **fields)
+        noisy = steps.add_noise(loc, entry["law"], library=lambda _: drawn, size=size, **fields)
         return noisy.tolist() if isinstance(drawn, list) else noisy
 
-    return steps.heard(plain, sampled)
+    return steps.intercept(plain, wrapper)
 
 
 _DEFAULTS = (("loc", 0.0), ("scale", 1.0), ("shape", 1.0))

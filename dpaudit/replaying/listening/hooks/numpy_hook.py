@@ -49,7 +49,7 @@ def _heard_bits(plain: Any) -> Any:
         if not world.hears_draw or not output:
             return plain.random_raw(self, size, output)
         where = site()
-        world.drawn(where)
+        world.count_draw(where)
         if world.natural:
             return plain.random_raw(self, size, output)
         drawn = world.stream(where, size).bit_generator.random_raw(size)
@@ -110,34 +110,29 @@ class Seeded:
     _dpaudit_seed: Optional[str] = None
     _dpaudit_fit = 0
 
-    def dpaudit_seeded(self, seed: Optional[str]) -> None:
+    def dpaudit_keep_seed(self, seed: Optional[str]) -> None:
         """Remembers the seed, and the fit in which it was set."""
         world = marks.world
         self._dpaudit_seed = None if seed is None else seed[:200]
         self._dpaudit_fit = world.fit if world.active else 0
         if seed is not None:
-            world.seeded(seed)
+            world.note_seed(seed)
 
     @property
     def dpaudit_seed(self) -> Optional[str]:
         """The seed that was set in this fit, or before all fits; None if in another one."""
         return self._dpaudit_seed if self._dpaudit_fit in (0, marks.world.fit) else None
 
-    @property
-    def dpaudit_hears(self) -> bool:
-        """Whether a draw made now is intercepted."""
-        return marks.world.hears_draw
-
-    def dpaudit_drawn(self, where: Site) -> None:
+    def dpaudit_count_draw(self, where: Site) -> None:
         """Counts a draw of coins, and notes the generator's seed."""
-        marks.world.drawn(where)
+        marks.world.count_draw(where)
         if self.dpaudit_seed is not None:
             marks.world.seeds.add((where, self.dpaudit_seed))
 
     def dpaudit_draw(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """What the plain class draws, which is not intercepted once more."""
-        args = tuple(marks.unmarked(one, name) for one in args)
-        kwargs = {key: marks.unmarked(one, name) for key, one in kwargs.items()}
+        args = tuple(marks.end_marks(value, name) for value in args)
+        kwargs = {key: marks.end_marks(value, name) for key, value in kwargs.items()}
         with marks.world.hushed():
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
 
@@ -147,15 +142,15 @@ def intercepted(method: Callable[..., Any]) -> Callable[..., Any]:
     name = method.__name__
 
     @functools.wraps(method)
-    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.dpaudit_hears:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not marks.world.hears_draw:
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
-        marks.world.drawn(site())
+        marks.world.count_draw(site())
         if marks.world.natural:
             return self.dpaudit_draw(name, *args, **kwargs)
         return method(self, *args, **kwargs)
 
-    return drawn
+    return wrapper
 
 
 _REQUIRED = object()
@@ -174,22 +169,22 @@ _NOISE: Dict[str, Tuple[str, Dict[str, Any]]] = {
 """Methods that draw noise: its law, and their parameters before the size."""
 
 
-def _noisy(name: str, law: str, defaults: Dict[str, Any]) -> Callable[..., Any]:
+def _noise_method(name: str, law: str, defaults: Dict[str, Any]) -> Callable[..., Any]:
     """A method that draws noise of a law."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return getattr(self.dpaudit_plain, name)(self, *args, **kwargs)
         given = {**defaults, **dict(zip((*defaults, "size", "dtype"), args)), **kwargs}
-        if any(one is _REQUIRED for one in given.values()):
+        if any(value is _REQUIRED for value in given.values()):
             raise TypeError(f"{name}() takes more arguments")  # as numpy
         size, dtype, out = (given.pop(key, None) for key in ("size", "dtype", "out"))
         given.pop("method", None)
-        found = self._noise(name, law, given, size if out is None else np.shape(out))
+        drawn = self._noise(name, law, given, size if out is None else np.shape(out))
         if out is not None:
-            out[...] = marks.unmarked(found, "out")
+            out[...] = marks.end_marks(drawn, "out")
             return out
-        return found if dtype is None or size is None else found.astype(dtype)
+        return drawn if dtype is None or size is None else drawn.astype(dtype)
 
     method.__name__ = name
     return method
@@ -211,10 +206,10 @@ class _Heard(Seeded):
             size: As numpy takes it.
         """
         where, world = site(), marks.world
-        world.drawn(where)
-        given = {key: _bare(marks.unmarked(one, name)) for key, one in given.items()}
+        world.count_draw(where)
+        given = {key: _as_parameter(marks.end_marks(value, name)) for key, value in given.items()}
         loc, scale = given.get("loc", 0), given.get("scale", 1)
-        shapes = {key: one for key, one in given.items() if key in ("shape", "p")}
+        shapes = {key: value for key, value in given.items() if key in ("shape", "p")}
         size = _size(size, *given.values())
         located = world.is_located(where, loc, scale)
         if world.natural:
@@ -222,8 +217,8 @@ class _Heard(Seeded):
             drawn = drawn if located or not np.any(loc) else drawn - loc
         else:
             draw = functools.partial(getattr(self._stream(where, size), name), **shapes)
-            place = world.rows_shared(where, size)
-            drawn = of_records(lambda n: draw(size=n), size, place) * scale
+            place = world.shared_row(where, size)
+            drawn = draw_for_records(lambda n: draw(size=n), size, place) * scale
             drawn = drawn + loc if located else drawn
         if located:
             return drawn
@@ -235,61 +230,59 @@ class _Heard(Seeded):
             shape=next(iter(shapes.values()), 1.0),
             seed=self.dpaudit_seed,
         )
-        if world.is_nothing(where, loc):
-            return made
-        return noise.answer(loc, marks.array_of(made), where)
+        return noise.add_to(loc, made, where)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Coins, scaled."""
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return self.dpaudit_plain.uniform(self, low, high, size)
         where = site()
         size = _size(size, low, high)
         if marks.world.natural and where[:2] not in marks.world.bent:
-            self.dpaudit_drawn(where)
+            self.dpaudit_count_draw(where)
             return self.dpaudit_draw("uniform", low, high, size)
-        low, high = (_bare(marks.unmarked(one, "uniform")) for one in (low, high))
-        found = self._coin(where, size)
+        low, high = (_as_parameter(marks.end_marks(end, "uniform")) for end in (low, high))
+        coin = self._coin(where, size)
         if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
-            return found
-        return found * np.subtract(high, low) + low
+            return coin
+        return coin * np.subtract(high, low) + low
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Coins."""
-        if not self.dpaudit_hears or out is not None:
+        if not marks.world.hears_draw or out is not None:
             if self.dpaudit_plain is PlainState:  # whose `random` calls `random_sample`
                 return PlainState.random_sample(self, size)
             return PlainGenerator.random(self, size, dtype=dtype, out=out)
-        found = self._coin(site(), size)
-        return found if np.dtype(dtype) == np.float64 or size is None else found.astype(dtype)
+        coin = self._coin(site(), size)
+        return coin if np.dtype(dtype) == np.float64 or size is None else coin.astype(dtype)
 
     def _coin(self, where: Site, size: Any, *, is_counted: bool = True) -> Any:
         world = marks.world
         if is_counted:
-            self.dpaudit_drawn(where)
+            self.dpaudit_count_draw(where)
         name = "random_sample" if self.dpaudit_plain is PlainState else "random"
         if world.natural:
             drawn = self.dpaudit_draw(name, size)
             return coins.coin(drawn, where) if where[:2] in world.bent else drawn
         if size is None:
             return single_coin(where, lambda stream: getattr(stream, name)(), self.dpaudit_plain)
-        place = world.of_records(where, size)
+        place = world.record_place(where, size)
         if place is None:
             return coins.coin(np.asarray(getattr(self._stream(where, size), name)(size)), where)
-        stream = world.stream(where, size, self.dpaudit_plain, records=True)
+        stream = self._stream(where, size)
         return coins_of_records(getattr(stream, name), where, size, place)
 
     @intercepted
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         """As numpy's; with one trial, a coin."""
         where = site()
-        n, p = marks.unmarked(n, "binomial"), marks.unmarked(p, "binomial")
+        n, p = marks.end_marks(n, "binomial"), marks.end_marks(p, "binomial")
         if not np.all(np.asarray(n) == 1):
             marks.world.note("draw", where, "binomial", n, p, size)
             return self._stream(where, size).binomial(n, p, size)
         size = _size(size, n, p)
-        found = self._coin(where, size, is_counted=False) < p
-        return np.asarray(found).astype(np.int64) if size is not None else int(found)
+        coin = self._coin(where, size, is_counted=False) < p
+        return np.asarray(coin).astype(np.int64) if size is not None else int(coin)
 
     @intercepted
     def choice(
@@ -306,14 +299,14 @@ class _Heard(Seeded):
         extra = {} if self.dpaudit_plain is PlainState else {"axis": axis, "shuffle": shuffle}
         a = marks.as_count(a)
         if p is None:
-            return self._picked(where, a, size, replace, extra)
-        p = np.asarray(marks.unmarked(p, "choice"), dtype=float)
+            return self._pick(where, a, size, replace, extra)
+        p = np.asarray(marks.end_marks(p, "choice"), dtype=float)
         if np.any(p < 0) or not abs(np.sum(p) - 1) <= 1e-8:
             raise ValueError("probabilities do not sum to 1")  # as numpy
         if replace or size is None:
-            place = choices.weighted(p, () if size is None else size, where)
+            place = choices.draw_places(p, () if size is None else size, where)
         elif where[:2] in world.asked and len(p) * np.prod(size) <= _MOST_PICKED:
-            place = choices.picked(p, int(np.prod(size)), where).reshape(size)
+            place = choices.ask_distinct_places(p, int(np.prod(size)), where).reshape(size)
         else:
             if where[:2] in world.asked:
                 world.tell("unfollowed", where, "many places drawn without replacement")
@@ -322,27 +315,27 @@ class _Heard(Seeded):
         place = place if size is not None else int(place)
         return place if isinstance(a, (int, np.integer)) else np.take(np.asarray(a), place, axis)
 
-    def _picked(self, where: Site, a: Any, size: Any, replace: bool, extra: Any) -> Any:
+    def _pick(self, where: Site, a: Any, size: Any, replace: bool, extra: Any) -> Any:
         """A choice without probabilities, usually of records: coupled by the target's place."""
         world = marks.world
         count = int(a) if isinstance(a, (int, np.integer)) else len(a)
-        place = world.rows_shared(where, count)
+        place = world.shared_row(where, count)
         if place is None:
             world.note("parameters", where, "choice", count, size)
             return self._stream(where, size).choice(a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
-        found = np.asarray(picks.choice(union, size, replace))
+        places = np.asarray(picks.choice(union, size, replace))
         if short:  # this world lacks the record: another one takes its place
             others = np.delete(np.arange(union), place)
-            left = others if replace else np.setdiff1d(others, found)
+            left = others if replace else np.setdiff1d(others, places)
             others = left if len(left) else others
             draw = picks.integers if hasattr(picks, "integers") else picks.randint
-            found = np.where(found == place, others[draw(len(others))], found)
-            found = found - (found > place)
+            places = np.where(places == place, others[draw(len(others))], places)
+            places = places - (places > place)
         why = "a draw of records that is followed only if coins are public (--public-coins)"
         world.tell("subsample", where, why)
-        values = found if isinstance(a, (int, np.integer)) else np.asarray(a)[found]
+        values = places if isinstance(a, (int, np.integer)) else np.asarray(a)[places]
         return values if size is not None else values[()]
 
     @intercepted
@@ -366,27 +359,32 @@ class _Heard(Seeded):
 
     def multivariate_normal(self, mean: Any, cov: Any, *args: Any, **kwargs: Any) -> Any:
         """As numpy's; one vector is noise, its covariance made of independent draws."""
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             return self.dpaudit_plain.multivariate_normal(self, mean, cov, *args, **kwargs)
         world, where = marks.world, site()
-        mean, cov = (np.asarray(marks.unmarked(one, "a mean"), dtype=float) for one in (mean, cov))
+        mean, cov = (
+            np.asarray(marks.end_marks(parameter, "a mean"), dtype=float)
+            for parameter in (mean, cov)
+        )
         is_one = not args and kwargs.get("size") is None and mean.size <= noise.MOST_DRAWS
         if not is_one or world.is_located(where, mean, cov):
             return _multivariate_normal(self, mean, cov, *args, **kwargs)
-        world.drawn(where)
+        world.count_draw(where)
         values, vectors = np.linalg.eigh(cov)
         loads = vectors * np.sqrt(np.maximum(values, 0.0))
         drawn = np.zeros(mean.shape)
         if not world.natural:
             drawn = self._stream(where, mean.shape).normal(size=mean.shape)
         unit = noise.noise(drawn, "gaussian", where, seed=self.dpaudit_seed)
-        made = noise.noise_by(loads.__matmul__, unit)
+        made = noise.apply_linear(loads.__matmul__, unit)
         if world.natural:
-            marks.plain(made)[...] = self.dpaudit_draw("multivariate_normal", mean, cov) - mean
-        return made if world.is_nothing(where, mean) else noise.answer(mean, made, where)
+            marks.plain_array(made)[...] = (
+                self.dpaudit_draw("multivariate_normal", mean, cov) - mean
+            )
+        return noise.add_to(mean, made, where)
 
 
-def _bare(value: Any) -> Any:
+def _as_parameter(value: Any) -> Any:
     """A parameter as a number or an array: a series would align by its index."""
     return value if isinstance(value, (float, int, np.number, np.ndarray)) else np.asarray(value)
 
@@ -396,7 +394,7 @@ def _size(size: Any, *parameters: Any) -> Any:
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
 
 
-def of_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> Any:
+def draw_for_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> Any:
     """Draws, one per record if one world lacks that at a place: common records share theirs."""
     if place is None:
         return draw(size)
@@ -409,7 +407,7 @@ def of_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> A
 def shared_order(where: Site, length: int, stream: Any) -> Any:
     """A random order, in which the common records are in the same order in both worlds."""
     world = marks.world
-    place = world.rows_shared(where, length)
+    place = world.shared_row(where, length)
     world.note("draw", where, "permutation", None if place is not None else length)
     order = stream.permutation(length if place is None else max(world.counted))
     if place is not None and world.counted[0] < world.counted[1]:
@@ -429,15 +427,15 @@ def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenera
 
 def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:
     """Uniform draws, one per record: the worlds share those of common records."""
-    drawn = of_records(draw, size, place)
+    drawn = draw_for_records(draw, size, place)
     record = np.ones(np.shape(drawn), dtype=np.int8)
     record[marks.world.own_rows] = 2
     return coins.coin(drawn, where, record=record)
 
 
-def plain_draw(self: Any, name: str, args: Any, kwargs: Any, where: Site) -> Any:
+def draw_plainly(self: Any, name: str, args: Any, kwargs: Any, where: Site) -> Any:
     """Draws that involve no data: both worlds make the same ones."""
-    args = tuple(marks.unmarked(one, name) for one in args)
+    args = tuple(marks.end_marks(value, name) for value in args)
     size = kwargs.get("size")
     if size is None and args and isinstance(args[-1], tuple):
         size = args[-1]  # scalars share the stream of their line, each array has its own
@@ -445,19 +443,19 @@ def plain_draw(self: Any, name: str, args: Any, kwargs: Any, where: Site) -> Any
     return getattr(self._stream(where, size), name)(*args, **kwargs)
 
 
-def _drawing(name: str) -> Callable[..., Any]:
+def _plain_method(name: str) -> Callable[..., Any]:
     """A method that is not followed."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return plain_draw(self, name, args, kwargs, site())
+        return draw_plainly(self, name, args, kwargs, site())
 
     method.__name__ = name
     return intercepted(method)
 
 
-_multivariate_normal = _drawing("multivariate_normal")
+_multivariate_normal = _plain_method("multivariate_normal")
 for _name, _given in _NOISE.items():
-    setattr(_Heard, _name, _noisy(_name, *_given))
+    setattr(_Heard, _name, _noise_method(_name, *_given))
 
 
 class HeardGenerator(_Heard, PlainGenerator):
@@ -467,7 +465,7 @@ class HeardGenerator(_Heard, PlainGenerator):
 
     def __init__(self, bit_generator: Any = None) -> None:
         super().__init__(np.random.PCG64() if bit_generator is None else bit_generator)
-        self.dpaudit_seeded(getattr(bit_generator, "dpaudit_seed", None))
+        self.dpaudit_keep_seed(getattr(bit_generator, "dpaudit_seed", None))
 
     @intercepted
     def integers(
@@ -480,12 +478,12 @@ class HeardGenerator(_Heard, PlainGenerator):
         is_count = isinstance(count, (int, np.integer)) and not rest and not more
         own, other = world.counted
         if is_count and first == 0 and own != other and count in (own, other):
-            return self._picked(where, count, size, True, {})
+            return self._pick(where, count, size, True, {})
         if is_count and size is not None and count - first >= _WORDS:
             drawn = self._stream(where, size).integers(0, count - first, size)
             made = coins.whole_coin(np.asarray(drawn), int(count - first), where)
             return made + first if first else made
-        return plain_draw(self, "integers", (low, high, size, *rest), more, where)
+        return draw_plainly(self, "integers", (low, high, size, *rest), more, where)
 
     @intercepted
     def permuted(self, x: Any, axis: Any = None, out: Any = None) -> Any:
@@ -496,7 +494,7 @@ class HeardGenerator(_Heard, PlainGenerator):
 
     def spawn(self, n_children: int) -> Any:
         """Children, also intercepted."""
-        return [HeardGenerator(one.bit_generator) for one in super().spawn(n_children)]
+        return [HeardGenerator(child.bit_generator) for child in super().spawn(n_children)]
 
 
 class HeardState(_Heard, PlainState):
@@ -507,12 +505,12 @@ class HeardState(_Heard, PlainState):
     def __init__(self, seed: Any = None) -> None:
         super().__init__(seed)
         is_bits = isinstance(seed, np.random.BitGenerator)
-        self.dpaudit_seeded(getattr(seed, "dpaudit_seed", None) if is_bits else _seed_text(seed))
+        self.dpaudit_keep_seed(getattr(seed, "dpaudit_seed", None) if is_bits else _seed_text(seed))
 
     def seed(self, seed: Any = None) -> None:
         """As numpy's; remembers its seed."""
         super().seed(seed)
-        self.dpaudit_seeded(_seed_text(seed))
+        self.dpaudit_keep_seed(_seed_text(seed))
 
     def random_sample(self, size: Any = None) -> Any:
         """As numpy's."""
@@ -531,4 +529,4 @@ for _kind in (HeardGenerator, HeardState):
     for _name, _method in vars(_kind.dpaudit_plain).items():
         is_other = _name not in vars(_kind) and _name not in vars(_Heard)
         if is_other and callable(_method) and not _name.startswith("_"):
-            setattr(_kind, _name, _drawing(_name))
+            setattr(_kind, _name, _plain_method(_name))

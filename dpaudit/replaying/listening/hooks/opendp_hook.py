@@ -52,205 +52,205 @@ def install(library: Any) -> None:
                 setattr(library, name, hooked(getattr(library, name)))
         return
     if library.__name__ == "opendp._internal":
-        library._new_pure_function = _keeping(library._new_pure_function)
+        library._new_pure_function = _keep_function(library._new_pure_function)
         return
     for name, function in list(vars(library).items()):
         if name.startswith("make_") and callable(function) and name != "make_chain_tt":
-            setattr(library, name, _remembering(name, function))
+            setattr(library, name, _keep_release(name, function))
 
 
-def _keeping(make: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_function(make: Callable[..., Any]) -> Callable[..., Any]:
     """Functions of the library that keep the Python function that they were made of.
 
     The library's own cannot be given a queryable, or a marked array, from Python.
     """
 
     @functools.wraps(make)
-    def made(function: Any, *args: Any, **kwargs: Any) -> Any:
-        found = make(function, *args, **kwargs)
-        found.dpaudit_function = function
-        return found
+    def wrapper(function: Any, *args: Any, **kwargs: Any) -> Any:
+        result = make(function, *args, **kwargs)
+        result.dpaudit_function = function
+        return result
 
-    return made
+    return wrapper
 
 
-def _remembering(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_release(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
     """A constructor whose measurements carry a `Release`."""
     signature = inspect.signature(make)
 
     @functools.wraps(make)
-    def made(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         measurement = make(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         measurement.dpaudit_name = name
-        measurement.dpaudit_release = _release(name, bound.arguments)
+        measurement.dpaudit_release = _make_release(name, bound.arguments)
         return measurement
 
-    return made
+    return wrapper
 
 
-def _release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
+def _make_release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
     """The `Release` of a measurement; None if unknown."""
     scale: Any = given.get("scale")
     if name in _LAPLACE and given.get("bounds") is None:
-        return _noisy("laplace", scale)
+        return _noise_release("laplace", scale)
     if name in _GAUSSIAN:
-        return _noisy("gaussian", scale)
+        return _noise_release("gaussian", scale)
     if name == "make_noise":
-        return _noisy("gaussian" if _is_concentrated(given) else "laplace", scale)
+        return _noise_release("gaussian" if _is_concentrated(given) else "laplace", scale)
     if name == "make_report_noisy_max_gumbel":
         sign = -1.0 if "min" in str(given["optimize"]).lower() else 1.0
-        return _selecting(steps.exponential_weights, sign, scale)
+        return _selection_release(steps.exponential_weights, sign, scale)
     if name == "make_noisy_max":
         weights = steps.exponential_weights if _is_concentrated(given) else steps.flip_weights
-        return _selecting(weights, -1.0 if given.get("negate") else 1.0, scale)
+        return _selection_release(weights, -1.0 if given.get("negate") else 1.0, scale)
     if name == "make_randomized_response_bool":
-        answer = _responding([False, True], given["prob"])
-        return lambda found, value: answer(found, bool(value))
+        answer = _response_release([False, True], given["prob"])
+        return lambda native, value: answer(native, bool(value))
     if name == "make_randomized_response":
-        return _responding(list(given["categories"]), given["prob"])
+        return _response_release(list(given["categories"]), given["prob"])
     if name in _SAME:
-        return _of(given["measurement"])
+        return _release_of(given["measurement"])
     if name == "make_chain_mt":
-        return _chained(given["measurement1"], given["transformation0"])
+        return _chain_release(given["measurement1"], given["transformation0"])
     if name in ("make_chain_pm", "make_chain_tm"):
         after = given["postprocess1"] if name == "make_chain_pm" else given["transformation1"]
-        return _processed(after, given["measurement0"])
+        return _processed_release(after, given["measurement0"])
     if name in ("make_basic_composition", "make_composition"):
         parts = list(given["measurements"])
-        known = all(_of(one) is not None for one in parts)
-        return (lambda _, value: [one(value) for one in parts]) if known else None
+        known = all(_release_of(part) is not None for part in parts)
+        return (lambda _, value: [part(value) for part in parts]) if known else None
     if name in _INTERACTIVE:
-        return _answering
+        return _keep_data
     if name == "make_privacy_filter":
-        return _of(given["odometer"])
+        return _release_of(given["odometer"])
     if name in ("make_user_measurement", "make_default_user_measurement"):
         return lambda _, value: given["function"](value)
     return None
 
 
-def _of(measurement: Any) -> Optional[Release]:
-    found: Optional[Release] = getattr(measurement, "dpaudit_release", None)
-    return found
+def _release_of(measurement: Any) -> Optional[Release]:
+    release: Optional[Release] = getattr(measurement, "dpaudit_release", None)
+    return release
 
 
 def _is_concentrated(given: Mapping[str, Any]) -> bool:
     return "ZeroConcentrated" in str(given["output_measure"])
 
 
-def _noisy(law: str, scale: Any) -> Release:
-    def release(found: Any, value: Any) -> Any:
-        result = np.asarray(found)
+def _noise_release(law: str, scale: Any) -> Release:
+    def release(native: Any, value: Any) -> Any:
+        result = np.asarray(native)
         if result.dtype.kind not in "fiu":
-            return found  # nothing was noised
+            return native  # nothing was noised
         whole = result.dtype.kind in "iu"
         name = f"discrete_{law}" if whole else law
-        noisy = steps.added(value, name, library=lambda _: found, scale=scale)
+        noisy = steps.add_noise(value, name, library=lambda _: native, scale=scale)
         if marks.world.natural and not isinstance(noisy, (marks.Marked, marks.MarkedNumber)):
-            return found
-        return noisy.tolist() if isinstance(found, list) else noisy
+            return native
+        return noisy.tolist() if isinstance(native, list) else noisy
 
     return release
 
 
-def _selecting(weights: Callable[[Any], Any], sign: float, scale: float) -> Release:
-    def release(found: Any, value: Any) -> Any:
+def _selection_release(weights: Callable[[Any], Any], sign: float, scale: float) -> Release:
+    def release(native: Any, value: Any) -> Any:
         if marks.world.natural:
-            return found
-        scores = sign * np.asarray(marks.plain(marks.combined(value)), dtype=float)
+            return native
+        scores = sign * np.asarray(marks.plain_array(marks.combine(value)), dtype=float)
         if scale > 0:
-            return steps.picked(weights(scores / scale))
+            return steps.pick(weights(scores / scale))
         return int(np.argmax(scores))
 
     return release
 
 
-def _kept(place: int, count: int, chance: float) -> Any:
+def _response_weights(place: int, count: int, chance: float) -> Any:
     weights = np.full(count, (1.0 - chance) / (count - 1))
     weights[place] = chance
     return weights
 
 
-def _responding(categories: Any, chance: float) -> Release:
-    def release(found: Any, value: Any) -> Any:
+def _response_release(categories: Any, chance: float) -> Release:
+    def release(native: Any, value: Any) -> Any:
         if marks.world.natural:
-            return found
+            return native
         count = len(categories)
         if value not in categories:  # any of them answers it
-            return categories[steps.picked(np.full(count, 1.0 / count))]
-        return categories[steps.picked(_kept(categories.index(value), count, chance))]
+            return categories[steps.pick(np.full(count, 1.0 / count))]
+        return categories[steps.pick(_response_weights(categories.index(value), count, chance))]
 
     return release
 
 
-def _chained(measurement: Any, transformation: Any) -> Optional[Release]:
-    inner = _of(measurement)
+def _chain_release(measurement: Any, transformation: Any) -> Optional[Release]:
+    inner = _release_of(measurement)
     if inner is None:
         return None
-    return lambda found, value: inner(found, transformation(value))
+    return lambda native, value: inner(native, transformation(value))
 
 
-def _processed(after: Any, measurement: Any) -> Optional[Release]:
-    if _of(measurement) is None:
+def _processed_release(after: Any, measurement: Any) -> Optional[Release]:
+    if _release_of(measurement) is None:
         return None
     function = getattr(after, "dpaudit_function", after)
-    return lambda _, value: function(marks.unmarked(measurement(value), "opendp"))
+    return lambda _, value: function(marks.end_marks(measurement(value), "opendp"))
 
 
-def _answering(queryable: Any, value: Any) -> Any:
+def _keep_data(queryable: Any, value: Any) -> Any:
     """A queryable remembers the data that it will be asked about."""
     queryable.value.dpaudit_data = value
     return queryable
 
 
-def _invoking(invoke: Callable[..., Any]) -> Callable[..., Any]:
+def _follow_measurement(invoke: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(invoke)
-    def invoked(this: Any, arg: Any) -> Any:
-        return _followed(this, arg, lambda: invoke(this, marks.unmarked(arg, "opendp")))
+    def wrapper(this: Any, arg: Any) -> Any:
+        return _follow(this, arg, lambda: invoke(this, marks.end_marks(arg, "opendp")))
 
-    return invoked
+    return wrapper
 
 
-def _evaluating(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+def _follow_query(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(evaluate)
-    def evaluated(queryable: Any, query: Any) -> Any:
+    def wrapper(queryable: Any, query: Any) -> Any:
         if not hasattr(queryable, "dpaudit_data") or not hasattr(query, "dpaudit_name"):
             if marks.world.hears_draw:
-                steps.unfollowed("an OpenDP queryable that replay does not know")
+                steps.report_unfollowed("an OpenDP queryable that replay does not know")
             return evaluate(queryable, query)
-        return _followed(query, queryable.dpaudit_data, lambda: evaluate(queryable, query))
+        return _follow(query, queryable.dpaudit_data, lambda: evaluate(queryable, query))
 
-    return evaluated
+    return wrapper
 
 
-def _followed(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
+def _follow(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
     if not marks.world.hears_draw:
         return library()
-    marks.world.drawn(site())
-    release = _of(measurement)
+    marks.world.count_draw(site())
+    release = _release_of(measurement)
     if release is None:
         name = getattr(measurement, "dpaudit_name", "made elsewhere").replace("make_", "")
-        steps.unfollowed(f"an OpenDP measurement that replay does not know: {name}")
+        steps.report_unfollowed(f"an OpenDP measurement that replay does not know: {name}")
         return library()
     with marks.world.hushed():
-        found = library()
-    return release(found, value)
+        native = library()
+    return release(native, value)
 
 
-def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
+def _report_function(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def told(this: Any) -> Any:
+    def wrapper(this: Any) -> Any:
         if marks.world.hears_draw:
-            steps.unfollowed("the function of an OpenDP measurement, called by itself")
+            steps.report_unfollowed("the function of an OpenDP measurement, called by itself")
         return function(this)
 
-    return told
+    return wrapper
 
 
 _INVOKING: Dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "measurement_invoke": _invoking,
-    "queryable_eval": _evaluating,
-    "odometer_queryable_invoke": _evaluating,
-    "measurement_function": _telling,
+    "measurement_invoke": _follow_measurement,
+    "queryable_eval": _follow_query,
+    "odometer_queryable_invoke": _follow_query,
+    "measurement_function": _report_function,
 }

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import inspect
 import math
 import random as plain_random
-from typing import Any, Callable
+from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
 from .. import choices, coins, marks, noise
 from ..channel import site
+from . import steps
 from .numpy_hook import Seeded, intercepted, shared_order, single_coin
 
 _Plain = plain_random.Random
@@ -31,7 +33,7 @@ class HeardRandom(Seeded, _Plain):
         """As Python's; remembers its seed."""
         super().seed(*args, **kwargs)
         given = args[0] if args else kwargs.get("a")
-        self.dpaudit_seeded(None if given is None else repr(given))
+        self.dpaudit_keep_seed(None if given is None else repr(given))
 
     def random(self) -> Any:
         """A coin."""
@@ -39,11 +41,11 @@ class HeardRandom(Seeded, _Plain):
 
     def uniform(self, a: Any = 0.0, b: Any = 1.0) -> Any:
         """A coin, scaled."""
-        if not self.dpaudit_hears:
+        if not marks.world.hears_draw:
             drawn = self.dpaudit_plain.random(self)
         else:
             where, world = site(), marks.world
-            self.dpaudit_drawn(where)
+            self.dpaudit_count_draw(where)
             if not world.natural:
                 drawn = single_coin(where, lambda stream: stream.random())
             else:
@@ -70,71 +72,21 @@ class HeardRandom(Seeded, _Plain):
         drawn = int(stream.integers(n)) if n < 2**63 else int(stream.random() * n)
         return coins.whole_coin(drawn, n, where)
 
-    def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
-        """Gaussian noise."""
-        return self._gaussian("gauss", mu, sigma)
-
-    def normalvariate(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
-        """Gaussian noise."""
-        return self._gaussian("normalvariate", mu, sigma)
-
-    def _gaussian(self, name: str, mu: Any, sigma: Any) -> Any:
-        if not self.dpaudit_hears:
-            return getattr(self.dpaudit_plain, name)(self, mu, sigma)
-        return self._located(name, "gaussian", mu, sigma, lambda rng: rng.normal(), mu, sigma)
-
-    def expovariate(self, lambd: Any = 1.0) -> Any:
-        """Exponential noise."""
-        if not self.dpaudit_hears:
-            return self.dpaudit_plain.expovariate(self, lambd)
-        lambd = marks.unmarked(lambd)
-        return self._located(
-            "expovariate", "exponential", 0.0, 1.0 / lambd, lambda rng: rng.exponential(), lambd
-        )
-
-    def gammavariate(self, alpha: Any, beta: Any) -> Any:
-        """Gamma noise."""
-        if not self.dpaudit_hears:
-            return self.dpaudit_plain.gammavariate(self, alpha, beta)
-        alpha = marks.unmarked(alpha)
-        return self._located(
-            "gammavariate",
-            *("gamma", 0.0, beta, lambda rng: rng.gamma(alpha), alpha, beta),
-            shape=alpha,
-        )
-
-    def _located(
-        self, name: str, law: str, loc: Any, scale: Any, draw: Any, *given: Any, shape: Any = 1.0
-    ) -> Any:
-        """Draws noise of a law around a value; `given` are the arguments of the method."""
-        where, world = site(), marks.world
-        world.drawn(where)
-        loc, scale = (marks.unmarked(one, name) for one in (loc, scale))
-        located = world.is_located(where, loc, scale)
-        if world.natural:
-            drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
-        else:
-            drawn = float(draw(world.stream(where, None)) * scale) + (loc if located else 0.0)
-        if located:
-            return drawn
-        made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
-        return made if world.is_nothing(where, loc) else noise.answer(loc, made.array, where)
-
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
     ) -> Any:
         """Draws with known probabilities."""
-        if not self.dpaudit_hears or (weights is None and cum_weights is None):
+        if not marks.world.hears_draw or (weights is None and cum_weights is None):
             return super().choices(population, weights, cum_weights=cum_weights, k=k)
-        marks.world.drawn(site())
+        marks.world.count_draw(site())
         if marks.world.natural:
             given = {"weights": weights, "cum_weights": cum_weights, "k": k}
             return self.dpaudit_draw("choices", population, **given)
         if weights is None:
             given = list(cum_weights)
             weights = [high - low for low, high in zip([0, *given], given)]
-        weights = [float(marks.unmarked(one, "choices")) for one in weights]
-        return [population[int(place)] for place in choices.weighted(weights, (k,), site())]
+        weights = [float(marks.end_marks(weight, "choices")) for weight in weights]
+        return [population[int(place)] for place in choices.draw_places(weights, (k,), site())]
 
     @intercepted
     def shuffle(self, x: Any) -> None:
@@ -142,6 +94,46 @@ class HeardRandom(Seeded, _Plain):
         where = site()
         order = shared_order(where, len(x), marks.world.stream(where, len(x)))
         x[:] = [x[at] for at in order]
+
+
+def _noise_method(
+    name: str, law: str, parameters: Callable[..., Tuple[Any, Any, Any]]
+) -> Callable[..., Any]:
+    """A method that draws noise of a law, whose value before noise, scale and shape are given."""
+    plain = getattr(_Plain, name)
+    signature = inspect.signature(plain)
+
+    @functools.wraps(plain)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = bound.args[1:]
+        if not marks.world.hears_draw:
+            return getattr(self.dpaudit_plain, name)(self, *given)
+        where, world = site(), marks.world
+        world.count_draw(where)
+        loc, scale, shape = parameters(*(marks.end_marks(value, name) for value in given))
+        located = world.is_located(where, loc, scale)
+        if world.natural:
+            drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
+        else:
+            unit = steps.DRAWS[law](world.stream(where, None), 1.0, shape, 1.0, None)
+            drawn = float(unit * scale) + (loc if located else 0.0)
+        if located:
+            return drawn
+        made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
+        return noise.add_to(loc, made, where)
+
+    return method
+
+
+for _name, _law, _parameters in (
+    ("gauss", "gaussian", lambda mu, sigma: (mu, sigma, 1.0)),
+    ("normalvariate", "gaussian", lambda mu, sigma: (mu, sigma, 1.0)),
+    ("expovariate", "exponential", lambda lambd: (0.0, 1.0 / lambd, 1.0)),
+    ("gammavariate", "gamma", lambda alpha, beta: (0.0, beta, alpha)),
+):
+    setattr(HeardRandom, _name, _noise_method(_name, _law, _parameters))
 
 
 class HeardSystem(HeardRandom, plain_random.SystemRandom):
@@ -153,42 +145,31 @@ class HeardSystem(HeardRandom, plain_random.SystemRandom):
         """Stays without a seed."""
 
 
-_installed = False
-
-
 def install(library: Any) -> None:
     """Replaces the classes and the functions of a module."""
-    global _installed
-    if library.__name__ == "statistics":
-        for name in library.__all__:
-            function = getattr(library, name)
-            if not isinstance(function, type):
-                setattr(library, name, marks.counting(function))
-        return
-    if library.__name__ == "json":
-        _install_in_json(library)
-        return
-    if library.__name__ in ("math", "bisect"):
-        (_install_in_math if library.__name__ == "math" else _install_in_bisect)(library)
-        return
-    if library.__name__ == "secrets":
-        import secrets
+    _INSTALLERS[library.__name__](library)
 
-        system = HeardSystem()
-        secrets.SystemRandom = HeardSystem
-        secrets._sysrand = system
-        secrets.randbits, secrets.choice = system.getrandbits, system.choice
-        secrets.randbelow = lambda n: system._randbelow(n)
-        return
-    if _installed:
-        return
-    _installed = True
-    library.Random, library.SystemRandom = HeardRandom, HeardSystem
+
+def _install_in_random(library: Any) -> None:
     everywhere = HeardRandom()
-    library._inst = everywhere
+    library.Random, library.SystemRandom, library._inst = HeardRandom, HeardSystem, everywhere
     for name in library.__all__:
         if hasattr(everywhere, name):
             setattr(library, name, getattr(everywhere, name))
+
+
+def _install_in_secrets(library: Any) -> None:
+    system = HeardSystem()
+    library.SystemRandom, library._sysrand = HeardSystem, system
+    library.randbits, library.choice = system.getrandbits, system.choice
+    library.randbelow = lambda n: system._randbelow(n)
+
+
+def _install_in_statistics(library: Any) -> None:
+    for name in library.__all__:
+        function = getattr(library, name)
+        if not isinstance(function, type):
+            setattr(library, name, marks.with_plain_arguments(function))
 
 
 def _install_in_json(library: Any) -> None:
@@ -196,18 +177,18 @@ def _install_in_json(library: Any) -> None:
     plain = library.JSONEncoder.iterencode
 
     def iterencode(self: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return plain(self, _without_marks(value), *args, **kwargs)
+        return plain(self, _plain_document(value), *args, **kwargs)
 
     library.JSONEncoder.iterencode = iterencode
 
 
-def _without_marks(value: Any) -> Any:
+def _plain_document(value: Any) -> Any:
     """A document whose numbers carry no marks."""
     if isinstance(value, dict):
-        return {key: _without_marks(one) for key, one in value.items()}
+        return {key: _plain_document(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_without_marks(one) for one in value]
-    return marks.unmarked(value, "json")
+        return [_plain_document(part) for part in value]
+    return marks.end_marks(value, "json")
 
 
 def _install_in_math(library: Any) -> None:
@@ -215,40 +196,50 @@ def _install_in_math(library: Any) -> None:
     if importlib.util.find_spec("numba") is not None:
         return
     for name in _SAME:
-        setattr(library, name, _of_marked(getattr(library, name), getattr(np, name)))
-    library.log = _of_marked(library.log, _log)
-    library.pow = _of_marked(library.pow, np.power)
+        setattr(library, name, _follow_draws(getattr(library, name), getattr(np, name)))
+    library.log = _follow_draws(library.log, _log)
+    library.pow = _follow_draws(library.pow, np.power)
 
 
 def _log(value: Any, base: Any = np.e) -> Any:
     return np.log(value) if base == np.e else np.log(value) / np.log(base)
 
 
-def _of_marked(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
+def _follow_draws(plain: Callable[..., Any], followed: Callable[..., Any]) -> Callable[..., Any]:
     """A function of uniform draws that is followed; other marks end."""
 
     @functools.wraps(plain)
-    def heard(*values: Any) -> Any:
-        if any(isinstance(one, coins.DrawNumber) for one in values) and marks.world.hears:
+    def wrapper(*values: Any) -> Any:
+        if any(isinstance(value, coins.DrawNumber) for value in values) and marks.world.hears:
             return followed(*values)
-        return plain(*(marks.unmarked(one, plain.__name__) for one in values))
+        return plain(*(marks.end_marks(value, plain.__name__) for value in values))
 
-    return heard
+    return wrapper
 
 
 def _install_in_bisect(library: Any) -> None:
     """Replaces the functions that look up a value in a list."""
     for name in ("bisect", "bisect_left", "bisect_right"):
         side = "left" if name.endswith("left") else "right"
-        setattr(library, name, _looking_up(getattr(library, name), side))
+        setattr(library, name, _follow_look_up(getattr(library, name), side))
 
 
-def _looking_up(plain: Callable[..., Any], side: str) -> Callable[..., Any]:
+def _follow_look_up(plain: Callable[..., Any], side: str) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def heard(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(a: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(x, coins.CoinNumber) and not args and not kwargs and marks.world.hears:
-            table = np.asarray(marks.unmarked(list(a)))
-            return int(choices.inverted(table, x.array, site(), side=side))
+            table = np.asarray(marks.end_marks(list(a)))
+            return int(choices.invert(table, x.array, site(), side=side))
         return plain(a, x, *args, **kwargs)
 
-    return heard
+    return wrapper
+
+
+_INSTALLERS: Dict[str, Callable[[Any], None]] = {
+    "bisect": _install_in_bisect,
+    "json": _install_in_json,
+    "math": _install_in_math,
+    "random": _install_in_random,
+    "secrets": _install_in_secrets,
+    "statistics": _install_in_statistics,
+}

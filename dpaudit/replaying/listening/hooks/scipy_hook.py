@@ -35,17 +35,17 @@ _PLAIN: Dict[str, str] = {
 def install(library: Any) -> None:
     """Replaces `rvs` of all distributions, and `ppf` and `isf` of continuous ones."""
     generic = library.rv_continuous.__mro__[1]
-    generic.rvs = _heard(generic.rvs)
+    generic.rvs = _follow_rvs(generic.rvs)
     for name in ("ppf", "isf"):
-        setattr(library.rv_continuous, name, _of_draws(getattr(library.rv_continuous, name)))
+        setattr(library.rv_continuous, name, _follow_quantile(getattr(library.rv_continuous, name)))
 
 
-def _of_draws(quantile: Callable[..., Any]) -> Callable[..., Any]:
+def _follow_quantile(quantile: Callable[..., Any]) -> Callable[..., Any]:
     """A quantile function that may be given uniform draws."""
 
     @functools.wraps(quantile)
-    def heard(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
-        is_draw = isinstance(q, (coins.CoinArray, coins.CurveArray, coins.DrawNumber))
+    def wrapper(self: Any, q: Any, *args: Any, **kwargs: Any) -> Any:
+        is_draw = isinstance(q, (coins.DrawArray, coins.DrawNumber))
         if not marks.world.hears or not is_draw:
             return quantile(self, q, *args, **kwargs)
         own, loc, scale = self._parse_args(*args, **kwargs)
@@ -53,48 +53,50 @@ def _of_draws(quantile: Callable[..., Any]) -> Callable[..., Any]:
         def at(values: Any) -> Any:
             return quantile(self, values, *own)
 
-        return loc + scale * coins.bent_by(at, q)
+        return loc + scale * coins.bend(at, q)
 
-    return heard
+    return wrapper
 
 
-def _heard(rvs: Callable[..., Any]) -> Callable[..., Any]:
-    def drawn(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = {key: one for key, one in kwargs.items() if key not in ("random_state", "discrete")}
+def _follow_rvs(rvs: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = {
+            key: value for key, value in kwargs.items() if key not in ("random_state", "discrete")
+        }
         own, loc, scale, size = self._parse_args_rvs(*args, **given)
         law, shape, sign = _PLAIN.get(self.name, ""), 1.0, 1
         if self.name in _SHAPED:
             law, parameters = _SHAPED[self.name]
-            factor, shape = parameters(marks.unmarked(own[0], "scipy"))
+            factor, shape = parameters(marks.end_marks(own[0], "scipy"))
             scale = scale * factor
         elif self.name not in _PLAIN:
-            moved = bool(np.any(marks.plain(loc) != 0))
-            if moved and not marks.world.equal("spend", site(), loc):
-                steps.unfollowed(
+            moved = bool(np.any(marks.plain_array(loc) != 0))
+            if moved and not marks.world.is_equal("spend", site(), loc):
+                steps.report_unfollowed(
                     f"scipy's {self.name}, whose law replay does not know, around a value"
                 )
             return rvs(self, *args, **kwargs)
         if self.name == "gumbel_l":
             sign = -1
         state = kwargs.get("random_state")
-        found = steps.added(
+        noisy = steps.add_noise(
             sign * marks.array_of(loc),
             law,
-            library=lambda _: sign * rvs(self, *marks.bare(args), **kwargs),
+            library=lambda _: sign * rvs(self, *marks.without_marks(args), **kwargs),
             scale=scale,
             shape=shape,
             size=size,
-            seed=_seed(self.random_state if state is None else state),
+            seed=_seed_of(self.random_state if state is None else state),
         )
-        return -found if sign < 0 else found
+        return -noisy if sign < 0 else noisy
 
-    return steps.heard(rvs, drawn)
+    return steps.intercept(rvs, wrapper)
 
 
-def _seed(state: Any) -> Optional[str]:
+def _seed_of(state: Any) -> Optional[str]:
     """The seed of a random state, noted where scipy makes a generator of it."""
     if isinstance(state, (int, np.integer)):
-        marks.world.seeded(repr(int(state)))
+        marks.world.note_seed(repr(int(state)))
         return repr(int(state))
-    found: Optional[str] = getattr(state, "dpaudit_seed", None)
-    return found
+    seed: Optional[str] = getattr(state, "dpaudit_seed", None)
+    return seed

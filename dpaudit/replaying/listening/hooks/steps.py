@@ -52,7 +52,7 @@ def _bounded_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[i
     return np.where(positive, far, -far)
 
 
-_DRAWS: Dict[str, _Drawing] = {
+DRAWS: Dict[str, _Drawing] = {
     "laplace": lambda rng, scale, shape, other, size: rng.laplace(size=size) * scale,
     "gaussian": lambda rng, scale, shape, other, size: rng.normal(size=size) * scale,
     "gumbel": lambda rng, scale, shape, other, size: rng.gumbel(size=size) * scale,
@@ -66,11 +66,10 @@ _DRAWS: Dict[str, _Drawing] = {
     "uniform": lambda rng, scale, shape, other, size: rng.uniform(-1.0, 1.0, size) * scale,
     "bounded_laplace": _bounded_laplace,
 }
-LAWS = tuple(_DRAWS)
-"""Laws from which noise can be drawn here."""
+"""How to draw noise of each law that can be drawn here."""
 
 
-def added(
+def add_noise(
     value: Any,
     law: str,
     *,
@@ -88,7 +87,7 @@ def added(
 
     Args:
         value: The value before noise: a number, a list or an array.
-        law: The law of the noise, one of `LAWS`.
+        law: The law of the noise, one of `DRAWS`.
         library: What the library makes of a plain value, for natural fits.
         scale: Its scale.
         shape: Its second parameter.
@@ -101,19 +100,20 @@ def added(
     """
     where, world = site(), marks.world
     scale, shape, other = (
-        np.asarray(marks.unmarked(one, "a parameter"), dtype=float) for one in (scale, shape, other)
+        np.asarray(marks.end_marks(parameter, "a parameter"), dtype=float)
+        for parameter in (scale, shape, other)
     )
-    value = marks.array_of(marks.combined(value))
-    before = np.asarray(marks.plain(value)) if world.natural else value
+    value = marks.array_of(marks.combine(value))
+    before = np.asarray(marks.plain_array(value)) if world.natural else value
     if world.natural:
         with world.hushed():
-            drawn = np.asarray(library(marks.bare(value))) - before
+            drawn = np.asarray(library(marks.without_marks(value))) - before
         full = drawn.shape
     else:
         given = () if size is None else tuple(np.atleast_1d(size).tolist())
         full = np.broadcast_shapes(np.shape(value), scale.shape, shape.shape, other.shape, given)
         rng = world.stream(where, full if full else None)
-        drawn = np.asarray(_DRAWS[law](rng, scale, shape, other, full))
+        drawn = np.asarray(DRAWS[law](rng, scale, shape, other, full))
     made = noise.noise(
         drawn if full else drawn[()], law, where, scale=scale, shape=shape, other=other, seed=seed
     )
@@ -124,9 +124,9 @@ def added(
     return noise.answer(value, marks.array_of(made), where)
 
 
-def picked(weights: Any) -> int:
+def pick(weights: Any) -> int:
     """A place drawn with known probabilities in a lockstep fit: each line asks."""
-    return int(choices.chosen(weights, (), site()))
+    return int(choices.ask_places(weights, (), site()))
 
 
 def exponential_weights(scores: Any) -> Any:
@@ -153,23 +153,23 @@ def flip_weights(scores: Any) -> Any:
     nodes, weights = np.polynomial.legendre.leggauss(min(len(takes) // 2 + 1, _NODES))
     logs = np.log1p(-np.outer((nodes + 1) / 2, takes))  # that no earlier one is chosen
     others = np.exp(logs.sum(axis=1, keepdims=True) - logs)
-    found = takes * (weights / 2 @ others)
-    return found / found.sum()
+    chances = takes * (weights / 2 @ others)
+    return chances / chances.sum()
 
 
-def unfollowed(what: str) -> None:
+def report_unfollowed(what: str) -> None:
     """Reports that a mechanism of a library cannot be followed."""
     marks.world.tell("unfollowed", site(), what)
 
 
-def heard(plain: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
+def intercept(plain: Callable[..., Any], instead: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a library, with another one in its place where draws are intercepted."""
 
     @functools.wraps(plain)
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears_draw:
             return plain(*args, **kwargs)
-        marks.world.drawn(site())
+        marks.world.count_draw(site())
         return instead(*args, **kwargs)
 
-    return function
+    return wrapper

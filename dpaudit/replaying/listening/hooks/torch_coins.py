@@ -10,56 +10,85 @@ import numpy as np
 from .. import choices, coins, marks
 from ..channel import Site, site
 from . import steps
-from .numpy_hook import coins_of_records, of_records, shared_order
+from .numpy_hook import coins_of_records, draw_for_records, shared_order
 
 torch: Any
+CoinTensor: Any = None
+"""The class of tensors of coins: its base class exists only if torch does."""
 
 
 def install(library: Any) -> None:
     """Replaces the functions that draw coins, in the module and on tensors."""
-    global torch
+    global torch, CoinTensor
     torch = library
+    CoinTensor = tensor_class(_operate, dpaudit_coins=None)
     for name, tossed in (
         ("rand", _rand),
         ("rand_like", _rand_like),
         ("randperm", _randperm),
         ("bernoulli", _bernoulli),
         ("multinomial", _multinomial),
-        ("randint", _from_kernel),
-        ("randint_like", _from_kernel),
+        ("randint", _draw_in_kernel),
+        ("randint_like", _draw_in_kernel),
     ):
-        setattr(library, name, _instead(getattr(library, name), tossed))
+        setattr(library, name, _intercept(getattr(library, name), tossed))
     library.Tensor.multinomial = library.multinomial
     for owner, names in (
         (library.Tensor, ("uniform_", "random_", "bernoulli_")),
         (library.nn.functional, ("dropout", "alpha_dropout", "feature_alpha_dropout")),
     ):
         for name in names:
-            setattr(owner, name, _instead(getattr(owner, name), _from_kernel))
+            setattr(owner, name, _intercept(getattr(owner, name), _draw_in_kernel))
 
 
-def _instead(plain: Callable[..., Any], tossed: Callable[..., Any]) -> Callable[..., Any]:
+def _intercept(plain: Callable[..., Any], tossed: Callable[..., Any]) -> Callable[..., Any]:
     """A function that draws coins in a lockstep fit; the plain one draws in a natural one."""
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         if marks.world.natural:
             return plain(*args, **kwargs)
         return tossed(plain, *args, **kwargs)
 
-    return steps.heard(plain, function)
+    return steps.intercept(plain, wrapper)
+
+
+def tensor_class(operate: Callable[..., Any], **attributes: Any) -> Any:
+    """A class of tensors of which a function gives the results of torch's functions."""
+
+    def dispatch(cls: Any, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return operate(function, args, kwargs or {})
+
+    fields = {"__torch_function__": classmethod(dispatch), **attributes}
+    return type("MarkedTensor", (torch.Tensor,), fields)
+
+
+def tensors(values: Any) -> Any:
+    """The tensors among values, and in lists of these."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors(value)
+
+
+def without_marks(value: Any, kind: Any) -> Any:
+    """The value, or values in a list, in which tensors of a kind are plain ones."""
+    if isinstance(value, (list, tuple)) and any(True for _ in tensors(value)):
+        return type(value)(without_marks(part, kind) for part in value)
+    return value.as_subclass(torch.Tensor) if isinstance(value, kind) else value
 
 
 def shape_of(size: Any) -> tuple[int, ...]:
     """The shape that a function of torch was given, as one argument or several."""
     if len(size) == 1 and not isinstance(size[0], int):
         size = size[0]
-    return tuple(int(one) for one in size)
+    return tuple(int(length) for length in size)
 
 
-def placed(values: Any, dtype: Any, device: Any) -> Any:
+def as_tensor(values: Any, dtype: Any, device: Any) -> Any:
     """Numbers as a tensor, on the device that was asked for or else the default one."""
     where = torch.empty(0).device if device is None else device
-    return torch.as_tensor(marks.bare(values)).to(
+    return torch.as_tensor(marks.without_marks(values)).to(
         device=where, dtype=dtype or torch.get_default_dtype()
     )
 
@@ -71,18 +100,18 @@ def numbers(value: Any) -> Any:
     return np.asarray(value, dtype=float)
 
 
-def _from_kernel(plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _draw_in_kernel(plain: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Coins from torch's own state, which is equal in both worlds."""
     where = site()
     marks.world.note("draw", where, plain.__name__)
-    for one in (*args[1:], *kwargs.values()):
-        if isinstance(one, (int, float)) or torch.is_tensor(one):
-            marks.world.equal("spend", where, numbers(one))
+    for value in (*args[1:], *kwargs.values()):
+        if isinstance(value, (int, float)) or torch.is_tensor(value):
+            marks.world.is_equal("spend", where, numbers(value))
     return plain(*args, **kwargs)
 
 
 def _rand(plain: Any, *size: Any, **kwargs: Any) -> Any:
-    shape = shape_of(kwargs.get("size", size) if "size" in kwargs else size)
+    shape = shape_of(kwargs.get("size", size))
     return _coin_tensor(shape, site(), kwargs.get("dtype"), kwargs.get("device"))
 
 
@@ -93,13 +122,13 @@ def _rand_like(plain: Any, like: Any, **kwargs: Any) -> Any:
 
 def _coin_tensor(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any:
     world = marks.world
-    found = _of_records(where, shape, dtype)
-    if found is not None:
-        return found if device is None else found.to(device)
-    place = world.rows_shared(where, shape)
-    drawn = of_records(world.stream(where, shape).random, shape, place)
+    tensor = _record_tensor(where, shape, dtype)
+    if tensor is not None:
+        return tensor if device is None else tensor.to(device)
+    place = world.shared_row(where, shape)
+    drawn = draw_for_records(world.stream(where, shape).random, shape, place)
     world.note("draw", where, "rand", None if place is not None else shape)
-    return placed(
+    return as_tensor(
         drawn if world.edge is None else np.full(np.shape(drawn), world.edge), dtype, device
     )
 
@@ -107,7 +136,7 @@ def _coin_tensor(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any
 def _randperm(plain: Any, n: int, **kwargs: Any) -> Any:
     where = site()
     order = shared_order(where, int(n), marks.world.stream(where, int(n)))
-    return placed(order, kwargs.get("dtype") or torch.int64, kwargs.get("device"))
+    return as_tensor(order, kwargs.get("dtype") or torch.int64, kwargs.get("device"))
 
 
 def _bernoulli(plain: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
@@ -116,12 +145,12 @@ def _bernoulli(plain: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
     p = numbers(args[0] if args and isinstance(args[0], float) else given)
     shape, out = tuple(given.shape), kwargs.get("out")
     p = np.broadcast_to(p, shape)
-    bits = _bits_of_records(where, p, shape)
+    bits = _record_bits(where, p, shape)
     if bits is None:
         made = coins.coin(np.asarray(marks.world.stream(where, shape).random(shape)), where)
-        bits = torch.as_tensor(np.asarray(choices.tossed(made, p, True, where), dtype=float))
-    found = bits.to(given)
-    return found if out is None else out.copy_(found)
+        bits = torch.as_tensor(np.asarray(choices.toss(made, p, True, where), dtype=float))
+    tensor = bits.to(given)
+    return tensor if out is None else out.copy_(tensor)
 
 
 def _multinomial(
@@ -130,15 +159,15 @@ def _multinomial(
     """Places drawn with known probabilities: a selection if these depend on the record."""
     where, weights = site(), numbers(given)
     if num_samples > 1 and not replacement:
-        marks.world.equal("spend", where, weights)
+        marks.world.is_equal("spend", where, weights)
         marks.world.note("draw", where, "multinomial")
         return plain(given, num_samples, replacement, **kwargs)
     places = np.stack(
-        [choices.weighted(row, (num_samples,), where) for row in np.atleast_2d(weights)]
+        [choices.draw_places(row, (num_samples,), where) for row in np.atleast_2d(weights)]
     )
-    found = torch.as_tensor(places if weights.ndim == 2 else places[0]).to(given.device)
+    tensor = torch.as_tensor(places if weights.ndim == 2 else places[0]).to(given.device)
     out = kwargs.get("out")
-    return found if out is None else out.copy_(found)
+    return tensor if out is None else out.copy_(tensor)
 
 
 # -- coins of the records --------------------------------------------------------------------------
@@ -151,80 +180,54 @@ _SAME = {"to", "float", "double", "cpu", "cuda", "contiguous", "detach", "clone"
 _SHAPED = {"view", "reshape", "flatten", "squeeze", "unsqueeze"}
 
 
-def _of_records(where: Site, shape: Any, dtype: Any) -> Any:
+def _record_tensor(where: Site, shape: Any, dtype: Any) -> Any:
     """Coins of the records as a tensor; None if the draws are not one per record."""
-    made = _made(where, shape)
+    made = _record_coins(where, shape)
     if made is None:
         return None
-    tensor = torch.as_tensor(np.array(marks.plain(made))).to(dtype or torch.get_default_dtype())
-    return _marked(tensor, made)
+    tensor = torch.as_tensor(np.array(marks.plain_array(made))).to(
+        dtype or torch.get_default_dtype()
+    )
+    return _mark(tensor, made)
 
 
-def _bits_of_records(where: Site, chances: Any, shape: Any) -> Any:
+def _record_bits(where: Site, chances: Any, shape: Any) -> Any:
     """Bits of the records with these probabilities of 1; None if not one per record."""
-    made = _made(where, shape)
+    made = _record_coins(where, shape)
     return None if made is None else torch.as_tensor(np.array(made < chances))
 
 
-def _made(where: Site, shape: Any) -> Any:
+def _record_coins(where: Site, shape: Any) -> Any:
     world = marks.world
-    place = None if world.kept is None else world.of_records(where, shape)
+    place = None if world.kept is None else world.record_place(where, shape)
     if place is None:
         return None
-    return coins_of_records(world.stream(where, shape, records=True).random, where, shape, place)
+    return coins_of_records(world.stream(where, shape).random, where, shape, place)
 
 
-def _marked(tensor: Any, made: Any) -> Any:
-    found = tensor.as_subclass(_kind())
-    found.dpaudit_coins = made
-    return found
+def _mark(tensor: Any, made: Any) -> Any:
+    view = tensor.as_subclass(CoinTensor)
+    view.dpaudit_coins = made
+    return view
 
 
-_kinds: dict[Any, Any] = {}
-
-
-def _kind() -> Any:
-    """The class of these tensors: its base class exists only if torch does."""
-    if torch not in _kinds:
-
-        class CoinTensor(torch.Tensor):  # type: ignore[misc]
-            """Coins of the records."""
-
-            dpaudit_coins: Any = None
-
-            @classmethod
-            def __torch_function__(
-                cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
-                return _operated(function, args, kwargs or {})
-
-        _kinds[torch] = CoinTensor
-    return _kinds[torch]
-
-
-def _operated(function: Any, args: Any, kwargs: Any) -> Any:
+def _operate(function: Any, args: Any, kwargs: Any) -> Any:
     """Comparisons and functions that move elements are followed; anything else is a use."""
-
-    def bare(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(bare(one) for one in value)
-        return value.as_subclass(torch.Tensor) if isinstance(value, _kind()) else value
-
     name, first = function.__name__, args[0]
     made = getattr(first, "dpaudit_coins", None)
-    plain = [bare(one) for one in args]
-    options = {key: bare(one) for key, one in kwargs.items()}
+    plain = [without_marks(value, CoinTensor) for value in args]
+    options = {key: without_marks(value, CoinTensor) for key, value in kwargs.items()}
     if made is not None and name in _COMPARED and len(args) == 2 and marks.world.hears:
         bound = args[1].detach().cpu().numpy() if isinstance(args[1], torch.Tensor) else args[1]
         outcome = made < bound if _COMPARED[name] == "<" else made > bound
         return torch.as_tensor(np.array(outcome)).to(plain[0].device)
-    found = function(*plain, **options)
-    if made is not None and name in _SAME and found.is_floating_point():
-        return _marked(found, made)
+    result = function(*plain, **options)
+    if made is not None and name in _SAME and result.is_floating_point():
+        return _mark(result, made)
     if made is not None and name in _SHAPED:
-        return _marked(found, made.reshape(tuple(found.shape)))
+        return _mark(result, made.reshape(tuple(result.shape)))
     if name not in ("__get__", "size", "dim", "numel", "__len__") and marks.world.hears:
-        for one in (*args, *kwargs.values()):
-            if getattr(one, "dpaudit_coins", None) is not None:
-                marks.unmarked(one.dpaudit_coins, name)
-    return found
+        for value in (*args, *kwargs.values()):
+            if getattr(value, "dpaudit_coins", None) is not None:
+                marks.end_marks(value.dpaudit_coins, name)
+    return result

@@ -18,8 +18,8 @@ import numpy as np
 from .. import marks, noise
 from ..channel import Site, site
 from . import steps, torch_coins
-from .numpy_hook import Seeded, of_records
-from .torch_coins import numbers, placed, shape_of
+from .numpy_hook import Seeded, draw_for_records
+from .torch_coins import as_tensor, numbers, shape_of, tensors, without_marks
 
 _SUMS = {
     **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), 1.0),
@@ -52,17 +52,12 @@ _HARMLESS = {
     *("element_size", "storage_offset", "is_complex", "nelement", "ndimension", "is_contiguous"),
     *("get_device", "data_ptr", "__repr__", "__hash__"),
 }
-_STREAMS = {
-    "gaussian": "standard_normal",
-    "laplace": "laplace",
-    "gumbel": "gumbel",
-    "exponential": "standard_exponential",
-}
 
 torch: Any
 _everywhere = Seeded()
 """Knows the seed of torch's own generator."""
 NoiseTensor: Any = None
+"""The class of tensors of noise to which no data has been added."""
 
 
 def install(library: Any) -> None:
@@ -70,21 +65,21 @@ def install(library: Any) -> None:
     if library.__name__ == "opacus.optimizers":
         _install_in_opacus(library)
         return
-    global torch
+    global torch, NoiseTensor
     torch = library
-    _define()
-    _seed(library)
-    for name, noisy in (("randn", _randn), ("randn_like", _randn), ("normal", _normal)):
-        setattr(library, name, _instead(getattr(library, name), noisy))
     torch_coins.install(library)
+    NoiseTensor = torch_coins.tensor_class(_operate, dpaudit_parts=())
+    _install_seeds(library)
+    for name, noisy in (("randn", _randn), ("randn_like", _randn), ("normal", _normal)):
+        setattr(library, name, _intercept(getattr(library, name), noisy))
     for name in ("from_numpy", "as_tensor", "tensor", "asarray"):
-        setattr(library, name, _kept(getattr(library, name)))
-    library.Tensor.normal_ = _instead(library.Tensor.normal_, _normal_)
-    library.Tensor.exponential_ = _instead(library.Tensor.exponential_, _exponential_)
+        setattr(library, name, _keep_marks(getattr(library, name)))
+    library.Tensor.normal_ = _intercept(library.Tensor.normal_, _normal_)
+    library.Tensor.exponential_ = _intercept(library.Tensor.exponential_, _exponential_)
     laws = library.distributions
     for kind, law in ((laws.Laplace, "laplace"), (laws.Gumbel, "gumbel")):
         for name in ("rsample", "sample"):
-            setattr(kind, name, _instead(getattr(kind, name), _of_distribution(law)))
+            setattr(kind, name, _intercept(getattr(kind, name), _sampler_of(law)))
 
 
 def _install_in_opacus(library: Any) -> None:
@@ -96,17 +91,17 @@ def _install_in_opacus(library: Any) -> None:
         marks.world.tell("subsample", site(), why)
         return plain(self)
 
-    library.DPOptimizer.add_noise = steps.heard(plain, add_noise)
+    library.DPOptimizer.add_noise = steps.intercept(plain, add_noise)
 
 
-def _seed(library: Any) -> None:
+def _install_seeds(library: Any) -> None:
     """Hears seeds; in a lockstep fit, torch's own state is the same in both worlds."""
     seeded, kind = library.manual_seed, library.Generator
     count = [0]
 
     def manual_seed(seed: Any) -> Any:
         world = marks.world
-        _everywhere.dpaudit_seeded(repr(seed))
+        _everywhere.dpaudit_keep_seed(repr(seed))
         if not world.active or world.natural:
             return seeded(seed)
         count[0] += 1  # equal in both worlds, whatever the code requests
@@ -125,7 +120,7 @@ def _seed(library: Any) -> None:
         """`torch.Generator`, whose seeds are heard."""
 
         def manual_seed(self, seed: Any) -> Any:
-            self.dpaudit_seeded(repr(seed))
+            self.dpaudit_keep_seed(repr(seed))
             return super().manual_seed(seed)
 
     marks.world.beginnings.append(begin)
@@ -133,31 +128,31 @@ def _seed(library: Any) -> None:
     library.Generator = HeardTorchGenerator
 
 
-def _instead(plain: Callable[..., Any], noisy: Callable[..., Any]) -> Callable[..., Any]:
+def _intercept(plain: Callable[..., Any], noisy: Callable[..., Any]) -> Callable[..., Any]:
     """A function that draws noise; the plain one is its first argument."""
-    return steps.heard(plain, functools.partial(noisy, plain))
+    return steps.intercept(plain, functools.partial(noisy, plain))
 
 
-def _kept(convert: Callable[..., Any]) -> Callable[..., Any]:
+def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes a tensor from an array, with its mark."""
 
     @functools.wraps(convert)
-    def function(data: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(data: Any, *args: Any, **kwargs: Any) -> Any:
         if not marks.world.hears or isinstance(data, torch.Tensor):
             return convert(data, *args, **kwargs)
-        known = marks.array_of(marks.combined(data))
+        known = marks.array_of(marks.combine(data))
         known = known.as_noise() if isinstance(known, marks.Marked) else known
-        if not isinstance(known, noise.NoiseArray) or not known.is_marked:
-            return convert(marks.unmarked(known, "torch"), *args, **kwargs)
-        return _marked(convert(known.view(np.ndarray), *args, **kwargs), known.parts)
+        if not marks.is_marked(known, noise.NoiseArray):
+            return convert(marks.end_marks(known, "torch"), *args, **kwargs)
+        return _mark(convert(known.view(np.ndarray), *args, **kwargs), known.parts)
 
-    return function
+    return wrapper
 
 
 # -- draws ---------------------------------------------------------------------------------------
 
 
-def _drawn(
+def _draw(
     where: Site,
     law: str,
     shape: Any,
@@ -186,33 +181,32 @@ def _drawn(
         content = numbers(natural) - (loc if is_noise else 0.0)
     else:
         # made on the CPU, so that both worlds get the same ones whatever their devices
-        place = world.rows_shared(where, shape)
-        draw = getattr(world.stream(where, shape), _STREAMS[law])
-        content = of_records(lambda size: draw(size=size), shape, place) * scale
+        place = world.shared_row(where, shape)
+        draw = functools.partial(steps.DRAWS[law], world.stream(where, shape), 1.0, 1.0, 1.0)
+        content = draw_for_records(draw, shape, place) * scale
         content = content if is_noise else content + loc
     if not is_noise:
         return content
     seed = getattr(_everywhere if owner is None else owner, "dpaudit_seed", None)
     content = np.asarray(content, dtype=float)
-    found = noise.noise(content, law, where, scale=scale, seed=seed)
-    if world.is_nothing(where, loc):
-        return found
-    return marks.unmarked(noise.answer(loc, found, where), "torch")
+    made = noise.noise(content, law, where, scale=scale, seed=seed)
+    drawn = noise.add_to(loc, made, where)
+    return drawn if drawn is made else marks.end_marks(drawn, "torch")
 
 
-def _tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
+def _as_tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
     """What was drawn as a tensor, with its mark."""
-    found = placed(drawn, dtype, device) if natural is None else natural
-    return _filled(found, drawn.parts) if marks.is_marked(drawn) else found
+    tensor = as_tensor(drawn, dtype, device) if natural is None else natural
+    return _set_mark(tensor, drawn.parts) if marks.is_marked(drawn) else tensor
 
 
-def _marked(tensor: Any, parts: Any) -> Any:
-    found = tensor.as_subclass(NoiseTensor)
-    found.dpaudit_parts = parts
-    return found
+def _mark(tensor: Any, parts: Any) -> Any:
+    view = tensor.as_subclass(NoiseTensor)
+    view.dpaudit_parts = parts
+    return view
 
 
-def _filled(tensor: Any, parts: Any) -> Any:
+def _set_mark(tensor: Any, parts: Any) -> Any:
     """Changes the mark of a tensor that was filled in place, under all its references."""
     if type(tensor) in (torch.Tensor, NoiseTensor):
         tensor.__class__ = NoiseTensor if parts else torch.Tensor
@@ -227,11 +221,11 @@ def _randn(plain: Any, *size: Any, **kwargs: Any) -> Any:
         like = size[0] if size else kwargs["input"]
         shape = tuple(like.shape)
     else:
-        shape = shape_of(kwargs.get("size", size) if "size" in kwargs else size)
-    natural = plain(*map(_bare, size), **kwargs) if marks.world.natural else None
+        shape = shape_of(kwargs.get("size", size))
+    natural = plain(*map(_without_marks, size), **kwargs) if marks.world.natural else None
     owner = kwargs.get("generator")
-    drawn = _drawn(site(), "gaussian", shape, 1.0, 0.0, natural, owner=owner)
-    return _tensor(drawn, natural, **_options(kwargs, like))
+    drawn = _draw(site(), "gaussian", shape, 1.0, 0.0, natural, owner=owner)
+    return _as_tensor(drawn, natural, **_options(kwargs, like))
 
 
 def _options(kwargs: Any, like: Any) -> dict[str, Any]:
@@ -240,24 +234,24 @@ def _options(kwargs: Any, like: Any) -> dict[str, Any]:
 
 
 def _normal(plain: Any, mean: Any = 0.0, std: Any = 1.0, size: Any = None, **kwargs: Any) -> Any:
-    loc, scale = (numbers(one) for one in (mean, std))
+    loc, scale = (numbers(value) for value in (mean, std))
     shape = tuple(size) if size is not None else np.broadcast_shapes(np.shape(loc), np.shape(scale))
     natural = None
     if marks.world.natural:
-        given = (_bare(mean), _bare(std), *(() if size is None else (size,)))
+        given = (_without_marks(mean), _without_marks(std), *(() if size is None else (size,)))
         natural = plain(*given, **kwargs)
     owner = kwargs.get("generator")
     is_noise = not _have_gradients(mean, std)
-    drawn = _drawn(site(), "gaussian", shape, scale, loc, natural, owner=owner, is_noise=is_noise)
-    like = next((one for one in (mean, std) if isinstance(one, torch.Tensor)), None)
+    drawn = _draw(site(), "gaussian", shape, scale, loc, natural, owner=owner, is_noise=is_noise)
+    like = next((value for value in (mean, std) if isinstance(value, torch.Tensor)), None)
     out = kwargs.get("out")
     if out is not None and natural is None:
-        natural = out.resize_(shape).copy_(placed(drawn, out.dtype, out.device))
-    return _tensor(drawn, natural, **_options(kwargs, like))
+        natural = out.resize_(shape).copy_(as_tensor(drawn, out.dtype, out.device))
+    return _as_tensor(drawn, natural, **_options(kwargs, like))
 
 
 def _have_gradients(*values: Any) -> bool:
-    return any(getattr(one, "requires_grad", False) for one in values)
+    return any(getattr(value, "requires_grad", False) for value in values)
 
 
 def _normal_(
@@ -275,14 +269,14 @@ def _fill(plain: Any, self: Any, law: str, loc: Any, scale: Any, given: Any, own
     natural = plain(self, *given, generator=owner) if marks.world.natural else None
     is_noise = not self.requires_grad
     shape = tuple(self.shape)
-    drawn = _drawn(site(), law, shape, scale, loc, natural, owner=owner, is_noise=is_noise)
+    drawn = _draw(site(), law, shape, scale, loc, natural, owner=owner, is_noise=is_noise)
     if natural is None:
         with torch.no_grad():
-            self.copy_(placed(drawn, self.dtype, self.device))
-    return _filled(self, drawn.parts if marks.is_marked(drawn) else ())
+            self.copy_(as_tensor(drawn, self.dtype, self.device))
+    return _set_mark(self, drawn.parts if marks.is_marked(drawn) else ())
 
 
-def _of_distribution(law: str) -> Callable[..., Any]:
+def _sampler_of(law: str) -> Callable[..., Any]:
     """`sample` and `rsample` of a distribution whose kernels draw by inversion."""
 
     def sample(plain: Any, self: Any, sample_shape: Any = ()) -> Any:
@@ -293,8 +287,8 @@ def _of_distribution(law: str) -> Callable[..., Any]:
         loc, scale = numbers(self.loc), numbers(self.scale)
         shape = tuple(self._extended_shape(torch.Size(sample_shape)))
         is_noise = not _have_gradients(self.loc, self.scale)
-        drawn = _drawn(site(), law, shape, scale, loc, natural, is_noise=is_noise)
-        return _tensor(drawn, natural, self.loc.dtype, self.loc.device)
+        drawn = _draw(site(), law, shape, scale, loc, natural, is_noise=is_noise)
+        return _as_tensor(drawn, natural, self.loc.dtype, self.loc.device)
 
     return sample
 
@@ -302,43 +296,14 @@ def _of_distribution(law: str) -> Callable[..., Any]:
 # -- tensors -------------------------------------------------------------------------------------
 
 
-def _bare(value: Any) -> Any:
-    """The value, or values in a list, without marks; an unmarked tensor is returned as it is."""
-    if isinstance(value, (list, tuple)) and any(True for _ in _tensors(value)):
-        return type(value)(map(_bare, value))
-    return value.as_subclass(torch.Tensor) if isinstance(value, NoiseTensor) else value
+def _without_marks(value: Any) -> Any:
+    return without_marks(value, NoiseTensor)
 
 
-def _tensors(values: Any) -> Any:
-    for one in values:
-        if isinstance(one, torch.Tensor):
-            yield one
-        elif isinstance(one, (list, tuple)):
-            yield from _tensors(one)
-
-
-def _define() -> None:
-    """The class of marked tensors: its base class exists only if torch does."""
-    global NoiseTensor
-
-    class _NoiseTensor(torch.Tensor):  # type: ignore[misc]
-        """Noise to which no data has been added."""
-
-        dpaudit_parts: Any = ()
-
-        @classmethod
-        def __torch_function__(
-            cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            return _operated(function, args, kwargs or {})
-
-    NoiseTensor = _NoiseTensor
-
-
-def _is_marked(one: Any) -> bool:
+def _is_marked(tensor: Any) -> bool:
     # noise that went through a network is a coin, even where it bypasses the network
-    return isinstance(one, NoiseTensor) and any(
-        not marks.world.are_lost(part.ids) for part in one.dpaudit_parts
+    return isinstance(tensor, NoiseTensor) and any(
+        not marks.world.are_lost(part.ids) for part in tensor.dpaudit_parts
     )
 
 
@@ -347,12 +312,12 @@ def _array(tensor: Any) -> Any:
     return noise.combination(numbers(tensor), tensor.dpaudit_parts)
 
 
-def _operated(function: Any, args: Any, kwargs: Any) -> Any:
+def _operate(function: Any, args: Any, kwargs: Any) -> Any:
     name, world = function.__name__, marks.world
     owner = getattr(getattr(function, "__self__", None), "__name__", "")
     if name == "__get__" and owner in ("T", "mT", "data"):
         name = "detach" if owner == "data" else "t"
-    marked = [one for one in _tensors((*args, *kwargs.values())) if _is_marked(one)]
+    marked = [tensor for tensor in tensors((*args, *kwargs.values())) if _is_marked(tensor)]
     if name == "requires_grad_" or (name == "__set__" and owner != "grad"):
         if world.hears:  # from here on a parameter of a network
             _lose(marked, name)
@@ -360,36 +325,36 @@ def _operated(function: Any, args: Any, kwargs: Any) -> Any:
     if name == "__set__" or not marked:
         with torch._C.DisableTorchFunctionSubclass():
             return function(*args, **kwargs)
-    bare = tuple(map(_bare, args))
-    options = {key: _bare(one) for key, one in kwargs.items()}
+    bare = tuple(map(_without_marks, args))
+    options = {key: _without_marks(value) for key, value in kwargs.items()}
     if name in _HARMLESS or not world.hears:
         return function(*bare, **options)
     if name in ("item", "tolist", "numpy"):
         array = _array(marked[0])
         return array if name == "numpy" else getattr(array, name)()
-    found = _followed(name, function, args, bare, options, marked)
-    if found is not NotImplemented:
-        return found
+    result = _follow(name, function, args, bare, options, marked)
+    if result is not NotImplemented:
+        return result
     _lose(marked, name)
     return function(*bare, **options)
 
 
 def _lose(marked: Any, why: str) -> None:
-    for one in marked:
-        noise.end(one.dpaudit_parts, why)
-        _filled(one, ())
+    for tensor in marked:
+        noise.end_noise(tensor.dpaudit_parts, why)
+        _set_mark(tensor, ())
 
 
-def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
+def _follow(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
     """The result of an operation on noise: noise again, or a sum with data."""
     if name in _MOVING | _KEEPING:
-        return _moved(name, function, args, bare, options)
-    if any(one.requires_grad for one in _tensors((*args, *options.values()))):
+        return _move(name, function, args, bare, options)
+    if any(tensor.requires_grad for tensor in tensors((*args, *options.values()))):
         return NotImplemented
     if name in ("neg", "__neg__"):
-        return _changed(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
+        return _mark_result(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
     if len(marked) == 1 and name in _LINEAR:
-        return _linear(name, function, args, bare, options, marked[0])
+        return _follow_linear(name, function, args, bare, options, marked[0])
     if len(args) != 2 or set(options) - {"alpha"}:
         return NotImplemented
     first, second = args
@@ -397,101 +362,91 @@ def _followed(name: str, function: Any, args: Any, bare: Any, options: Any, mark
         other = numbers(second if first is marked[0] else first)
         factor = other if name in _PRODUCTS else 1.0 / other
         scaled = _array(marked[0]).times(factor)
-        return _changed(name, args, function(*bare, **options), scaled.parts)
+        return _mark_result(name, args, function(*bare, **options), scaled.parts)
     if name not in _SUMS:
         return NotImplemented
     signs = [1.0, _SUMS[name] * float(options.get("alpha", 1.0))]
     if name in _REFLECTED:
         signs.reverse()
     sides = [
-        (_array(one).times(sign) if _is_marked(one) else numbers(one) * sign)
-        for one, sign in zip(args, signs)
+        (_array(value).times(sign) if _is_marked(value) else numbers(value) * sign)
+        for value, sign in zip(args, signs)
     ]
     if len(marked) == 2:
-        shape = np.broadcast_shapes(*(one.shape for one in sides))
-        parts = tuple(part for one in sides for part in one.spread(shape).parts)
-        return _changed(name, args, function(*bare, **options), parts)
+        shape = np.broadcast_shapes(*(side.shape for side in sides))
+        parts = tuple(part for side in sides for part in side.spread(shape).parts)
+        return _mark_result(name, args, function(*bare, **options), parts)
     data, added = sides if isinstance(sides[1], noise.NoiseArray) else sides[::-1]
-    is_number = not all(isinstance(one, torch.Tensor) for one in args) and not _in_place(name)
+    is_number = not all(isinstance(value, torch.Tensor) for value in args) and not _in_place(name)
     if is_number and marks.world.are_zero(site(), data):  # the start of Python's sum
-        return _changed(name, args, function(*bare, **options), added.parts)
-    value = marks.unmarked(noise.answer(data, added, site()), "torch")
-    found = function(*bare, **options)
+        return _mark_result(name, args, function(*bare, **options), added.parts)
+    value = marks.end_marks(noise.answer(data, added, site()), "torch")
+    result = function(*bare, **options)
     if not marks.world.natural:
-        found.data.copy_(torch.as_tensor(np.asarray(value, dtype=float)).reshape(found.shape))
-    return _changed(name, args, found, ())
+        result.data.copy_(torch.as_tensor(np.asarray(value, dtype=float)).reshape(result.shape))
+    return _mark_result(name, args, result, ())
 
 
-def _changed(name: str, args: Any, found: Any, parts: Any) -> Any:
+def _mark_result(name: str, args: Any, result: Any, parts: Any) -> Any:
     """A result with its mark: the first argument itself for an operation in place."""
     if not _in_place(name):
-        return _marked(found, parts) if parts else found
-    return _filled(args[0], parts)
+        return _mark(result, parts) if parts else result
+    return _set_mark(args[0], parts)
 
 
 def _in_place(name: str) -> bool:
     return name.startswith("__i") or (name.endswith("_") and not name.startswith("__"))
 
 
-def _moved(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
+def _move(name: str, function: Any, args: Any, bare: Any, options: Any) -> Any:
     """Marked elements moved to other places, or joined."""
-    every = list(_tensors(args[:1]))
-    kinds = {
-        tuple((part.law, part.seed) for part in one.dpaudit_parts)
-        for one in every
-        if _is_marked(one)
-    }
-    if (
-        not all(map(_is_marked, every))
-        or len(kinds) != 1
-        or any(map(_is_marked, _tensors(args[1:])))
-    ):
+    every = list(tensors(args[:1]))
+    if not all(map(_is_marked, every)) or any(map(_is_marked, tensors(args[1:]))):
         return NotImplemented
-    found = function(*bare, **options)
+    joined = noise.NoiseArray.join_arrays(
+        list(map(_array, every)), lambda fields: np.concatenate(list(map(np.ravel, fields)))
+    )
+    if joined is None:
+        return NotImplemented
+    result = function(*bare, **options)
     start, places = 0, []
-    for one in every:
-        own = torch.arange(start, start + one.numel(), device=one.device)
-        places.append(own.reshape(one.shape))
-        start += one.numel()
-    arrays = [_array(one) for one in every]
-    columns = [
-        part._replace(
-            **{
-                field: np.concatenate([np.ravel(getattr(own, field)) for own in same])
-                for field in noise.FIELDS
-            }
-        )
-        for part, same in zip(arrays[0].parts, zip(*(one.parts for one in arrays)))
-    ]
+    for tensor in every:
+        own = torch.arange(start, start + tensor.numel(), device=tensor.device)
+        places.append(own.reshape(tensor.shape))
+        start += tensor.numel()
 
-    def taken(tensor: Any, at: Any) -> Any:
+    def take(tensor: Any, at: Any) -> Any:
         at = at.cpu().numpy()
-        return _marked(tensor, tuple(part.mapped(lambda one: one[at]) for part in columns))
+        return _mark(
+            tensor, tuple(part.map_fields(lambda field: field[at]) for part in joined.parts)
+        )
 
     if name in _KEEPING:
-        if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+        if not isinstance(result, torch.Tensor) or not result.is_floating_point():
             return NotImplemented
-        return taken(found, places[0])
+        return take(result, places[0])
     first = places[0] if isinstance(args[0], torch.Tensor) else places
     moved = function(first, *bare[1:], **options)
-    if isinstance(found, torch.Tensor):
-        return taken(found, moved)
-    return type(found)(taken(one, own) for one, own in zip(found, moved))
+    if isinstance(result, torch.Tensor):
+        return take(result, moved)
+    return type(result)(take(tensor, own) for tensor, own in zip(result, moved))
 
 
-def _linear(name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any) -> Any:
+def _follow_linear(
+    name: str, function: Any, args: Any, bare: Any, options: Any, marked: Any
+) -> Any:
     """A linear function of noise."""
     array = _array(marked)
     axis = options.get("dim", args[1] if len(args) > 1 else None)
     axis = axis[0] if isinstance(axis, (list, tuple)) and len(axis) == 1 else axis
     is_reduced = name in ("sum", "mean") and not set(options) - {"dim", "keepdim"}
     if is_reduced and (axis is None or isinstance(axis, int)) and len(args) <= 2:
-        made = marks.array_of(noise.summed(array, axis, keepdims=bool(options.get("keepdim"))))
+        made = marks.array_of(noise.sum_noise(array, axis, keepdims=bool(options.get("keepdim"))))
         if isinstance(made, noise.NoiseArray):
             count = array.size if axis is None else array.shape[axis]
             made = made.times(1.0 / count) if name == "mean" else made
-            return _marked(function(*bare, **options), made.parts)
-    place = next((at for at, one in enumerate(args) if one is marked), None)
+            return _mark(function(*bare, **options), made.parts)
+    place = next((at for at, value in enumerate(args) if value is marked), None)
     if place is None or array.size > noise.MOST_DRAWS:
         return NotImplemented
 
@@ -499,5 +454,5 @@ def _linear(name: str, function: Any, args: Any, bare: Any, options: Any, marked
         tensor = torch.as_tensor(np.asarray(values, dtype=float)).to(bare[place])
         return numbers(function(*bare[:place], tensor, *bare[place + 1 :], **options))
 
-    made = marks.array_of(noise.noise_by(linear, array))
-    return _marked(function(*bare, **options), made.parts)
+    made = marks.array_of(noise.apply_linear(linear, array))
+    return _mark(function(*bare, **options), made.parts)
