@@ -15,7 +15,7 @@ from dpaudit.cli import options
 from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import (
     exit_code,
-    guarded,
+    guard,
     messages,
     require_folders,
     show,
@@ -60,7 +60,7 @@ class ReplayOptions:
     hand_over: bool = False
 
 
-@guarded
+@guard
 @options.takes_settings(
     *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
     *("max_rows_per_unit", "worst_case", "neighbours_file", "worker_memory"),
@@ -93,7 +93,7 @@ def replay(
     from dpaudit.replaying.run import replay as replayed
 
     require_folders(html=html, markdown=markdown)
-    samplers = [sampler_of(one) for one in asked.samplers]
+    samplers = [sampler_of(name) for name in asked.samplers]
     is_level = asked.access in list(Access)  # "rows" is no level of an audit
     access = Access(asked.access).of_replay if is_level else asked.access
     with _shown_progress(messages(quiet=quiet or json)) as progress:

@@ -28,7 +28,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Document
 from dpaudit.results.phrases import claim_and_relation
-from dpaudit.results.recomputed import Asked, NoProof, delta_of, recomputed
+from dpaudit.results.recomputed import Asked, NoProof, delta_of, recompute
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Check, Verdict
 from dpaudit.versions import __version__
@@ -181,7 +181,7 @@ def _compare_bounds(record: AuditRecord, found: _Found) -> None:
     asked = Asked(result=record, delta=delta_of(record), confidence=record.confidence, assume=None)
     labels = {entry.key.value: entry.label for entry in BOUNDS}
     proved = []
-    for row in recomputed(asked).bounds:
+    for row in recompute(asked).bounds:
         if row.reason not in (None, NoProof.COMPARED, NoProof.INVALID):
             continue
         recorded = _recorded(record, row.attack, row.method)

@@ -38,7 +38,7 @@ from dpaudit.results.leaks import (
     WHOLE_OUTPUT,
     Carrier,
     carrier,
-    grouped,
+    group_leaks,
     top_leaks,
 )
 from dpaudit.results.phrases import PUBLIC_SCHEMA
@@ -208,7 +208,7 @@ def _holds(result: AuditRecord) -> str:
     entry = result.decided_by
     guessed = None if entry is None else sentences.guesses(result, entry)
     rule = "" if entry is None else f" ({entry.label}{f': {guessed}' if guessed else ''})"
-    if sentences.withheld(result):
+    if sentences.is_withheld(result):
         return f"lower bound{rule}; proves nothing, because these shadow models were judged before"
     by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
     decides = "" if by_probe else "; decides"
@@ -224,7 +224,7 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     if not leaks:
         yield Block(title=title, paragraphs=(f"{capitalised(NO_FEATURE)}.",))
         return
-    groups = grouped(leaks)[:LEAKS_LISTED]
+    groups = group_leaks(leaks)[:LEAKS_LISTED]
     said = [_carried(result)]
     if sentences.leaks_elsewhere(result):
         chosen = listed([one.column for one in result.target.exposures or ()], LEAKS_NAMED)
@@ -424,7 +424,7 @@ def _threat_model(result: AuditRecord) -> Iterable[Block]:
         ("Does not know", f"{words.unknown}, and the random numbers of its training"),
         ("Both tables", result.target.tables),
         ("Attacks", sentences.target(result)),
-        ("Warning", sentences.unseen(result)),
+        ("Warning", sentences.hidden_target(result)),
         ("Distinguishes", differ),
         ("Unit", sentences.one_row_each(result)),
     )
