@@ -51,7 +51,7 @@ def judge(
     auc: float,
     highest: float,
     hidden: str,
-    found: str,
+    detected: str,
     caught: str,
     missed: str,
 ) -> ControlOutcome:
@@ -64,7 +64,7 @@ def judge(
         highest: The largest epsilon that it could prove.
         hidden: The game's sentence about a null control in which nothing was found, in which
             "{bound}" is replaced by the bound and its upper limit, as in the others.
-        found: The same, if something was.
+        detected: The same, if something was.
         caught: The same about a positive control whose leak was found.
         missed: The same, if it was not.
 
@@ -73,7 +73,7 @@ def judge(
     """
     if role is Role.NULL_CONTROL:
         passed = bound == 0
-        detail, shown = (hidden if passed else found), rounded_down(bound)
+        detail, shown = (hidden if passed else detected), rounded_down(bound)
     else:
         passed = bound >= CAUGHT * highest
         detail = caught if passed else missed
@@ -100,7 +100,7 @@ def auc_by_chance(n_in: int, n_out: int) -> tuple[float, float]:
     return max(0.0, 0.5 - half), min(1.0, 0.5 + half)
 
 
-def unfinished(role: Role, reason: str, *, highest: float) -> ControlOutcome:
+def unfinished_control(role: Role, reason: str, *, highest: float) -> ControlOutcome:
     """A control that failed because too little of it finished to be attacked.
 
     Args:

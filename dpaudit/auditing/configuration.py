@@ -31,7 +31,7 @@ NO_FILE: Final = "none"
 """The name that means no configuration file."""
 
 
-def in_use(named: str | None, folder: Path) -> Path | None:
+def file_in_use(named: str | None, folder: Path) -> Path | None:
     """The configuration file of a command.
 
     Args:
@@ -49,17 +49,17 @@ def in_use(named: str | None, folder: Path) -> Path | None:
     if named is not None:
         return None if named == NO_FILE else Path(named)
     above = [folder, *folder.parents]
-    root = next((n for n, one in enumerate(above) if (one / ".git").exists()), 0)
-    for one in above[: root + 1]:
-        if (one / OWN_FILE).is_file():
-            return one / OWN_FILE
-        shared = one / SHARED_FILE
+    root = next((n for n, place in enumerate(above) if (place / ".git").exists()), 0)
+    for place in above[: root + 1]:
+        if (place / OWN_FILE).is_file():
+            return place / OWN_FILE
+        shared = place / SHARED_FILE
         if shared.is_file() and "dpaudit" in _text(shared) and _table(shared) is not None:
             return shared
     return None
 
 
-def configured(file: Path) -> dict[str, Any]:
+def read_options(file: Path) -> dict[str, Any]:
     """A configuration file as values of the command's options.
 
     Args:
@@ -71,8 +71,8 @@ def configured(file: Path) -> dict[str, Any]:
     Raises:
         SettingsError: If it cannot be read, has a key that is none, or a value of another type.
     """
-    found = {key.replace("-", "_"): value for key, value in _checked(file).items()}
-    return {name: _as_option(name, value, file.parent) for name, value in found.items()}
+    values = {key.replace("-", "_"): value for key, value in _load_checked(file).items()}
+    return {name: _as_option(name, value, file.parent) for name, value in values.items()}
 
 
 def configured_samplers(file: Path) -> list[dict[str, Any]]:
@@ -82,13 +82,13 @@ def configured_samplers(file: Path) -> list[dict[str, Any]]:
         file: The file.
 
     Raises:
-        SettingsError: As `configured`.
+        SettingsError: As in `read_options`.
     """
-    samplers: list[dict[str, Any]] = _checked(file).get("samplers", [])
+    samplers: list[dict[str, Any]] = _load_checked(file).get("samplers", [])
     return samplers
 
 
-def _checked(file: Path) -> dict[str, Any]:
+def _load_checked(file: Path) -> dict[str, Any]:
     """The table of a file, every key known and every value of its type."""
     table = _table(file)
     if table is None:
@@ -177,7 +177,7 @@ _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
 def _as_option(name: str, value: Any, folder: Path) -> Any:
     """A value as the command line would pass it."""
     if name == "samplers":
-        return [sampler_text(one) for one in value]
+        return [sampler_text(name) for name in value]
     if name == "parameters":
         return [f"{key}={json.dumps(of, default=str)}" for key, of in value.items()]
     if name == "curve" and isinstance(value, list):
@@ -188,7 +188,7 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
         return text if before or not colon else f"record:{_beside(path, folder)}"
     if name == "data":
         files = [value] if isinstance(value, str) else value
-        return [one if one.startswith("sample:") else _beside(one, folder) for one in files]
+        return [file if file.startswith("sample:") else _beside(file, folder) for file in files]
     of_file = name in ("schema", "neighbours_file", "junit", "after_replay")
     of_file |= name == "curve" and (folder / value).is_file()
     of_file |= name == "generator" and re.search(r"\.py:\w+$", value) is not None

@@ -119,16 +119,16 @@ def known_bugs() -> dict[str, Bug]:
     Raises:
         RegistryError: If an entry point is no sequence of bugs, or an id is there twice.
     """
-    found: dict[str, Bug] = {}
+    bugs: dict[str, Bug] = {}
     for name, value in plugins(GROUP):
         rows = list(value) if isinstance(value, Iterable) else []
         if not rows or not all(isinstance(row, Bug) for row in rows):
             raise RegistryError(f"plugin {name!r} is no sequence of dpaudit.bugs.bug.Bug")
         for row in rows:
-            if row.id in found:
+            if row.id in bugs:
                 raise RegistryError(f"plugin {name!r}: the bug {row.id} is registered twice")
-            found[row.id] = row
-    return dict(sorted(found.items()))
+            bugs[row.id] = row
+    return dict(sorted(bugs.items()))
 
 
 def known_environments() -> list[Environment]:

@@ -154,11 +154,11 @@ class ConfiguredCommand(PanelledCommand):
         if ctx.resilient_parsing or asked_for_help:
             return super().parse_args(ctx, args)
         ctx.auto_envvar_prefix = f"DPAUDIT_{(self.name or '').upper()}"
-        from dpaudit.auditing.configuration import configured, in_use
+        from dpaudit.auditing.configuration import file_in_use, read_options
 
         try:
-            file = in_use(ctx.find_root().params.get("config"), Path.cwd())
-            of_file = {} if file is None else configured(file)
+            file = file_in_use(ctx.find_root().params.get("config"), Path.cwd())
+            of_file = {} if file is None else read_options(file)
             known = {param.name for param in self.params}
             ctx.default_map = {name: of for name, of in of_file.items() if name in known}
             words, notes = self._by_option(args)

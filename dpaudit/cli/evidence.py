@@ -52,7 +52,7 @@ def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
     and verdict with numpy and scipy alone. The pack has what result.json has, and so no records.
     The same run gives the same file.
     """
-    from dpaudit.evidence.pack import KEY, digest, pack_files, signed, zipped
+    from dpaudit.evidence.pack import KEY, add_signature, digest, pack_files, zip_files
     from dpaudit.results.result import AuditResult
 
     out, sign = asked.out, asked.sign
@@ -66,8 +66,8 @@ def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
             ) from None
         raise
     if sign is not None:
-        files = signed(files, sign)
-    content = zipped(files)
+        files = add_signature(files, sign)
+    content = zip_files(files)
     write_named(out, content, option="out")
     facts = [
         Row("files", ", ".join(sorted(files))),

@@ -103,8 +103,8 @@ class Comparison(Document):
     @property
     def quantity(self) -> Quantity | None:
         """The quantity that all claims limit; None if it differs."""
-        found = {run.audit.claim.quantity for run in self.runs}
-        return found.pop() if len(found) == 1 else None
+        quantities = {run.audit.claim.quantity for run in self.runs}
+        return quantities.pop() if len(quantities) == 1 else None
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -141,8 +141,8 @@ def compare(
             for name, record in named
         ),
         changes=tuple(
-            RunChanges(old, new, changes(one, other))
-            for (old, one), (new, other) in zip(before, named[1:], strict=True)
+            RunChanges(old, new, changes(was, now))
+            for (old, was), (new, now) in zip(before, named[1:], strict=True)
         ),
         reproduce=reproduce,
     )
@@ -188,16 +188,16 @@ def changes(before: AuditRecord, after: AuditRecord) -> tuple[Change, ...]:
     Returns:
         The differences: first those of the generator, then of the audit, then of the software.
     """
-    found = []
+    changed = []
     old, new = _facts(before), _facts(after)
     for part in ChangedPart:
         first, second = old[part], new[part]
         for what in dict.fromkeys([*first, *second]):
-            one, other = first.get(what, _ABSENT), second.get(what, _ABSENT)
-            unknown = what == _SOURCE and _ABSENT in (one, other)
-            if one != other and not unknown:
-                found.append(Change(part, what, one, other))
-    return tuple(found)
+            was, now = first.get(what, _ABSENT), second.get(what, _ABSENT)
+            unknown = what == _SOURCE and _ABSENT in (was, now)
+            if was != now and not unknown:
+                changed.append(Change(part, what, was, now))
+    return tuple(changed)
 
 
 def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:

@@ -144,9 +144,9 @@ class VotePair:
     @cached_property
     def rates(self) -> Rates:
         """The probability of the telling label: in world "in" never the smaller one."""
-        one = 1 << self.table.bits
+        whole = 1 << self.table.bits
         ones = (self.table.thresholds[votes] for votes in (self.votes_in, self.votes_out))
-        return Rates(*((p if self.telling else one - p) / one for p in ones))
+        return Rates(*((p if self.telling else whole - p) / whole for p in ones))
 
     @cached_property
     def cuts(self) -> LikelihoodRatioCuts:
@@ -266,15 +266,15 @@ def detectable_leak(pair: VotePair, claim: PrivacyClaim, size: RunSize) -> float
 
     if pair.rates.in_ == pair.rates.out:
         return None
-    missed, found = 0, pair.labels
-    while not caught(found):
-        missed, found = found, 2 * found
-        if found > _MOST_LABELS * pair.labels:
+    missed, enough = 0, pair.labels
+    while not caught(enough):
+        missed, enough = enough, 2 * enough
+        if enough > _MOST_LABELS * pair.labels:
             return None
-    while found - missed > 1:
-        middle = (missed + found) // 2
-        missed, found = (missed, middle) if caught(middle) else (middle, found)
-    return replace(pair, labels=found).leak(claim.delta)
+    while enough - missed > 1:
+        middle = (missed + enough) // 2
+        missed, enough = (missed, middle) if caught(middle) else (middle, enough)
+    return replace(pair, labels=enough).leak(claim.delta)
 
 
 def audit_labels(

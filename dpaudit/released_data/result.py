@@ -31,7 +31,7 @@ from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.page import Page, Step, page_text
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.report.row_chart import ChartRow, draw_rows
-from dpaudit.report.standards import released
+from dpaudit.report.standards import released_clauses
 from dpaudit.results.document import OPTIONAL, Document, document_schema
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import Block, Picture, ReportTable
@@ -160,7 +160,7 @@ def released_page(result: ReleasedDataResult) -> Page:
         result=_result_block(pairs, noun),
         next_step=_next_step(result),
         findings=(*blocks, _threat_block()),
-        clauses=released(
+        clauses=released_clauses(
             {block.title for block in blocks},
             has_holdout=has_holdout,
             has_command=result.reproduce is not None,

@@ -59,10 +59,10 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         Picture.SCORES: (_scores, "Attack scores of members and non-members"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
-    return framed(picture, title, paint(result))
+    return frame(picture, title, paint(result))
 
 
-def framed(picture: Picture, title: str, drawing: SvgDrawing) -> str:
+def frame(picture: Picture, title: str, drawing: SvgDrawing) -> str:
     """A drawing as an `<svg>` element with its title and description.
 
     Args:
@@ -311,7 +311,7 @@ def _roc_panel(
             )
         )
     if band is not None:
-        worse, better = (list(zip(*drawn(one), strict=True)) for one in band)
+        worse, better = (list(zip(*drawn(corners), strict=True)) for corners in band)
         elements.append(path([*worse, *reversed(better)], _BAND))
     start = 0.0 if low is None else low
     x, y = map(placed, curves.operating_point(result))

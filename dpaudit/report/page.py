@@ -81,8 +81,8 @@ class Page(NamedTuple):
 
 def page_text(page: Page) -> str:
     """A page as text of 80 columns: the heading, the facts, the next step, and some parts."""
-    said, command = page.next_step
-    steps = [Row("" if place else "next", sentence) for place, sentence in enumerate(said)]
+    advice, command = page.next_step
+    steps = [Row("" if place else "next", sentence) for place, sentence in enumerate(advice)]
     steps += [Row("", command, whole=True)] if command else []
     lines = headed(f"{page.word}{HEADLINE_GAP}{page.finding}", [*page.facts, *steps])
     for block in page.terminal:

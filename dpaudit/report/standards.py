@@ -70,7 +70,7 @@ EXPLANATION: Final[tuple[Clause, ...]] = (
 """Clauses for an explained violation."""
 
 
-def released(
+def released_clauses(
     sections: Collection[str], *, has_holdout: bool, has_command: bool
 ) -> tuple[Clause, ...]:
     """Clauses for an audit of a released table, whose sections depend on its inputs.

@@ -342,7 +342,7 @@ def attribute(
         rng: Shuffles.
 
     Returns:
-        The features in the order of `in_order`: only those that separate the worlds or are combined
+        The features in the order of `by_importance`: only those that separate the worlds or are combined
         with others.
     """
     step = -(-len(scored.member) // MOST_TRIALS)
