@@ -305,7 +305,7 @@ class AuditedTable:
         units: Number of its units; absent in an audit of rows.
         tables: Rows of each of several tables; absent for a single table.
         sha256: Salted SHA-256 of the table, hexadecimal. The salt stays in the run folder; without
-            it nobody can confirm a guess of the table, and each run folder has another digest.
+            it a guess of the table cannot be confirmed, and each run folder has another digest.
     """
 
     source: str

@@ -342,8 +342,8 @@ def attribute(
         rng: Shuffles.
 
     Returns:
-        The features in the order of `by_importance`: only those that separate the worlds or are combined
-        with others.
+        The features in the order of `by_importance`: only those that separate the worlds or are
+        combined with others.
     """
     step = -(-len(scored.member) // MOST_TRIALS)
     member, original = scored.member[::step], evaluation.scores[::step]
