@@ -64,9 +64,9 @@ def judge(
         highest: The largest epsilon that it could prove.
         hidden: The game's sentence about a null control in which nothing was found, in which
             "{bound}" is replaced by the bound and its upper limit, as in the others.
-        detected: The same, if something was.
-        caught: The same about a positive control whose leak was found.
-        missed: The same, if it was not.
+        detected: The sentence about a null control in which something was found.
+        caught: The sentence about a positive control whose leak was found.
+        missed: The sentence about a positive control whose leak was missed.
 
     Returns:
         The result.
@@ -88,7 +88,7 @@ def judge(
 
 
 def auc_by_chance(n_in: int, n_out: int) -> tuple[float, float]:
-    """Between which limits an AUC lies in 95 % of cases if the scores say nothing.
+    """The limits within which an AUC lies in 95 % of cases if the scores are uninformative.
 
     By the normal approximation of the rank-sum statistic without ties (Mann and Whitney 1947).
 
@@ -237,11 +237,11 @@ def _equal_neighbours(codes: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def check_failing(detail: str, p_value: float, *, on: str) -> Check:
-    """What failed, and whether failing depends on a record, so that it may reveal that record.
+    """A check for failures, and for whether they depend on a record and may so reveal it.
 
     Args:
         detail: What failed.
-        p_value: Of the hypothesis that failing does not depend on it.
+        p_value: P-value of the hypothesis that failing does not depend on the record.
         on: The record, in words.
     """
     if p_value >= SIGNIFICANCE:

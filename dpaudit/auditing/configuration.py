@@ -35,7 +35,7 @@ def file_in_use(named: str | None, folder: Path) -> Path | None:
     """The configuration file of a command.
 
     Args:
-        named: The file that the caller names, "none" for none; None to look for one.
+        named: The file that the caller names, or "none" to use none; None to look for one.
         folder: Where the command runs. There, and in the folders above it up to the root of the
             repository, the nearest dpaudit.toml or pyproject.toml with a table `[tool.dpaudit]` is
             taken; outside a repository only there.
@@ -69,7 +69,7 @@ def read_options(file: Path) -> dict[str, Any]:
         The values by parameter of the command.
 
     Raises:
-        SettingsError: If it cannot be read, has a key that is none, or a value of another type.
+        SettingsError: If it cannot be read, or has an unknown key or a value of another type.
     """
     values = {key.replace("-", "_"): value for key, value in _load_checked(file).items()}
     return {name: _as_option(name, value, file.parent) for name, value in values.items()}
@@ -159,7 +159,7 @@ _OF_COMMANDS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         "its parameters.",
     ),
 }
-"""Keys of a configuration that are no settings: what commands read."""
+"""Keys of a configuration that are not settings of an audit but options of commands."""
 _LIMITS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 """Keywords of the schema for editors; settings refuse numbers outside their ranges themselves."""
 
@@ -196,7 +196,7 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
 
 
 def _beside(path: str, folder: Path) -> str:
-    """A path named in a file of this folder, relative to the working directory."""
+    """Resolves a path of a configuration file relative to the working directory."""
     return path if folder == Path.cwd() else os.path.relpath(folder / path)
 
 

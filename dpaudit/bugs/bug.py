@@ -49,8 +49,8 @@ class Case:
 
     Attributes:
         broken: The release with the bug.
-        twin: The same without it: a release that fixes it or, if there is none, the same one with
-            the leaking values passed as public. Its account says which.
+        twin: The same without the bug: a release that fixes it or, if there is none, the same
+            release with the leaking values passed as public. Its account says which.
         adapter: A Python file that the environment's interpreter runs.
         method: The adapter's class.
         tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` in one folder, without their
@@ -91,12 +91,12 @@ class Bug:
     Attributes:
         id: Its stable name.
         package: The distribution that has it.
-        versions: Which of its releases, in words.
+        versions: The affected releases, in words.
         flaw: What is wrong, in one sentence.
-        source: Where it was reported or fixed; "ours" if nowhere before.
-        status: What we know of it.
+        source: Where it was reported or fixed; "ours" if dpaudit found it.
+        status: The state of knowledge about it.
         case: The game in which it shows; None if there is none yet.
-        note: Why it is not proved, or what else must be known of it.
+        note: Why it is not proved, or another remark.
     """
 
     id: str
@@ -142,10 +142,10 @@ def known_environments() -> list[Environment]:
 
 
 def bug_named(name: str) -> Bug:
-    """The bug of an id.
+    """The bug with an id.
 
     Raises:
-        RegistryError: If there is none.
+        RegistryError: If there is no such bug.
     """
     known = known_bugs()
     if name not in known:

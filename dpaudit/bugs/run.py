@@ -1,6 +1,6 @@
-"""Replays a broken release and its twin on the same tables; audits both where that decides nothing.
+"""Replays a broken release and its twin on the same tables; audits both if replays do not decide.
 
-The same audit over other releases of the package says which of them have the bug.
+The same audit over other releases of the package shows which of them have the bug.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dpaudit.versions import today, versions
 _OF_REPLAY: Final = frozenset({"epsilon", "delta", "neighbours", "rows", "mu", "rho"})
 """Settings of an audit that a replay has, too."""
 _PLACES: Final = 6
-"""Lines of code that are kept of a replay."""
+"""Largest number of a replay's lines of code that are kept."""
 
 
 class ReplayEvidence(NamedTuple):
@@ -49,7 +49,7 @@ class ReplayEvidence(NamedTuple):
         proved: The lower bound on epsilon that the release shows; null if it has no limit, or there
             is no verdict.
         spent: What a proof by composition charges; null if that is not known or has no limit.
-        reasons: Why, or why it cannot be replayed.
+        reasons: The reasons for the verdict, or why the code cannot be replayed.
         places: The lines that cost or differ most.
         fits: Fits of the generator.
         seconds: Wall time.
@@ -141,7 +141,7 @@ class AuditEvidence(NamedTuple):
 
 
 class SideFound(NamedTuple):
-    """What was found of one side of a bug.
+    """The evidence about one side of a bug.
 
     Attributes:
         account: What ran, in words.
@@ -155,7 +155,7 @@ class SideFound(NamedTuple):
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts that there are."""
+        """The verdicts of replay and audit, if there are any."""
         verdicts = [self.replay.verdict, self.audit.verdict if self.audit else None]
         return tuple(verdict for verdict in verdicts if verdict is not None)
 
@@ -172,11 +172,11 @@ class SideFound(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BugOutcome(Document):
-    """What was found of a bug, as `dpaudit bugs run` writes it.
+    """The evidence about a bug, as `dpaudit bugs run` writes it.
 
     Attributes:
         id: The bug.
-        case: Digest of all that decides: adapter, tables, pins, parameters, settings, seed.
+        case: Digest of everything that decides: adapter, tables, pins, parameters, settings, seed.
         claim: The claim of both sides.
         broken: The release with the bug.
         twin: The same without it.
@@ -230,7 +230,7 @@ class BugRun(NamedTuple):
         keeps_folders: Whether the run folders of audits stay in `out`, so that an audit resumes.
         seed: Root of every random stream.
         jobs: Worker processes of an audit; one per available core if None.
-        on_step: Called with what is about to be done.
+        on_step: Called with a description of each step before it begins.
         on_progress: Called after every trial of an audit.
     """
 
@@ -427,7 +427,7 @@ def _audit(
 
 
 def _load_kept(path: Path, digest: str) -> BugOutcome | None:
-    """What an earlier run has found of the same case; None if there is none."""
+    """The outcome of an earlier run of the same case, if there is one."""
     if not path.exists():
         return None
     try:

@@ -26,7 +26,7 @@ _GRAVEST: Final = (
 )
 _ABSENT: Final = "not given"
 _SOURCE: Final = "source code"
-"""A fact that older results lack: it is compared if both have it."""
+"""A fact that older results lack; it is compared only if both results have it."""
 _DIGITS: Final = 12
 """Characters shown of a digest of source code."""
 _RELEASE: Final = ": "
@@ -45,7 +45,7 @@ class ComparedRun:
     """One of the audits.
 
     Attributes:
-        name: What it is called here.
+        name: Its name in the comparison.
         generator: What was audited.
         audit: What it found.
     """
@@ -59,8 +59,8 @@ class RunChanges(NamedTuple):
     """The differences between a run and its reference.
 
     Attributes:
-        before: Name of the one that it is compared with.
-        after: Its name.
+        before: Name of the reference.
+        after: Name of the run.
         changes: The differences.
     """
 
@@ -78,10 +78,10 @@ class Comparison(Document):
         verdict: The most severe verdict.
         runs: The audits, two or more.
         changes: What differs, run by run from the second on.
-        reproduce: The command that puts them side by side again; absent where none was given.
+        reproduce: The command that repeats the comparison; absent if none was given.
 
     Raises:
-        InputError: If there are fewer than two, or two have one name.
+        InputError: If there are fewer than two runs, or names are not unique.
     """
 
     schema_version = 1
@@ -121,8 +121,8 @@ def compare(
     """Puts audits side by side.
 
     Args:
-        runs: The results of two or more audits by what they are to be called, in order.
-        reference: Which of them each is compared with.
+        runs: The results of two or more audits by name, in order.
+        reference: The run with which each is compared.
         reproduce: The command that compares them, for the report.
 
     Returns:

@@ -52,7 +52,7 @@ def comparison_table(comparison: Comparison) -> ReportTable:
 
 
 def _narrow(table: ReportTable) -> ReportTable:
-    """The runs without their generators, for a terminal: these stand in what differs."""
+    """The runs for a terminal, without their generators, which are among the differences."""
     header, *rows = ((run, *cells) for run, _, *cells in (table.header, *table.rows))
     return ReportTable(header, tuple(rows), frozenset(at - 1 for at in table.numeric))
 
@@ -72,12 +72,12 @@ def _changed_rows(step: RunChanges) -> list[Row]:
 
 
 def _word(comparison: Comparison) -> str:
-    """What a comparison is called in its headline."""
+    """The word that begins a comparison's headline."""
     return "HISTORY" if comparison.reference is Reference.PREVIOUS else "COMPARISON"
 
 
 def other_experiment(step: RunChanges) -> bool:
-    """Whether the audits differ, and not only what was audited."""
+    """Whether the audits differ, and not only the generators."""
     return any(change.part is ChangedPart.AUDIT for change in step.changes)
 
 

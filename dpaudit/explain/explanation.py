@@ -61,10 +61,10 @@ class FixedAudit(NamedTuple):
 
     Attributes:
         suspect: What was fixed.
-        effect: What that did.
-        audit: What the fixed generator's audit found.
+        effect: The effect of the fix.
+        audit: The outcome of the fixed generator's audit.
         auc: AUC of the attack that separates the worlds most; None if none was scored.
-        limits: Confidence limits of it.
+        limits: Confidence limits of the AUC.
         folder: Where that audit ran, under the run's folder.
     """
 
@@ -177,13 +177,13 @@ class Explanation(Document):
         generator: Name of the generator that leaks.
         claim: The claim that it violates.
         confidence: Confidence of each bound by itself.
-        shadow_models: Models that each fixed generator was given at most.
+        shadow_models: Largest number of models for each fixed generator.
         allowed_auc: The largest area under the ROC curve that the claim allows.
         before: The leak.
         conclusion: The cause, in one sentence.
-        removed_by: The suspects without which it is gone: each alone if there are any, else all.
+        removed_by: The suspects whose fix removes it: single ones if there are any, else all.
         fixed: One audit for each suspect.
-        reproduce: The command that gives this explanation again.
+        reproduce: The command that repeats this explanation.
     """
 
     schema_version = 1
@@ -217,7 +217,7 @@ class Explanation(Document):
 
 
 def removing(fixed: Sequence[FixedAudit]) -> list[FixedAudit]:
-    """Those without which the leak is gone: each alone if there are any, else all together."""
+    """The fixes that remove the leak: single ones if there are any, else all together."""
     effective = [fix for fix in fixed if fix.effect is Effect.REMOVES]
     return [fix for fix in effective if fix.suspect != TOGETHER] or effective
 

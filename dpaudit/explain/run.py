@@ -78,7 +78,7 @@ class FixedSpec(TwoWorldSpec):
 
     @property
     def reproduce(self) -> str:
-        """The command that gives this result again."""
+        """The command that repeats this audit."""
         return self.command
 
 
@@ -186,8 +186,8 @@ def inquire(
     Args:
         path: The run folder of an audit that found one.
         suspects: Which suspects to fix; all if empty.
-        shadow_models: Models for each suspect; if None those of the run, at most 400, or as many
-            more as it takes to find the leak again.
+        shadow_models: Models for each suspect; if None, those of the run up to 400, or as many as
+            it takes to find the leak again.
 
     Returns:
             The suspects and how to audit each.
@@ -270,7 +270,7 @@ def explain(
 def _enough_models(
     run: FinishedRun, claim: PrivacyClaim, asked: int | None
 ) -> tuple[AuditSettings[TwoWorlds], Before]:
-    """Settings with as many models as each suspect is given, and the leak with that many.
+    """Settings with the number of models for each suspect, and the leak at that number.
 
     With too few models to find the leak, any fix would seem to remove it.
     """
@@ -292,7 +292,7 @@ def _enough_models(
 def _leak_before(
     run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings[TwoWorlds]
 ) -> Before | None:
-    """The leak as the run would have found it with that many models, whose outcomes it has."""
+    """The leak as the run's own trials show it with the settings' number of models."""
     if settings.game.shadow_models >= run.models:
         result = run.result
         if result.attack is None or result.proved is None or result.auc is None:
@@ -380,7 +380,7 @@ def reopen(path: Path) -> FinishedRun:
 
 
 def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
-    """The audit of a specification, whose settings stand there and in its result."""
+    """Rebuilds an audit from its specification and its result, which hold its settings."""
     target = result.target
     try:
         plain = {name: spec[name] for name in keywords() if name in spec}

@@ -40,7 +40,7 @@ def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
 
     Args:
         generator: The generator that leaks.
-        name: Named in messages.
+        name: The generator's name, for messages.
 
     Returns:
         Fixed generators by suspect: what `fixes` offers, the order of rows, all together. The
@@ -61,7 +61,7 @@ def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
 
 
 def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
-    """What a generator offers to fix; nothing if it has no `fixes`.
+    """The fixes that a generator offers; empty without `fixes`.
 
     Raises:
         RegistryError: As for `suspects_of`.
@@ -87,7 +87,8 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
 def with_rows_shuffled(generator: Generator) -> Generator:
     """The generator on a table whose rows are shuffled by each training's seed.
 
-    A record's place then carries no information. A generator that trains many at once still does.
+    A record's place then carries no information. A generator that trains many models at once still
+    does so.
     """
     if trains_many(generator):
         return ShuffledBatch(generator)
@@ -122,7 +123,7 @@ class Shuffled:
 
 @dataclass(frozen=True)
 class ShuffledBatch(Shuffled):
-    """The same of a generator that trains many models at once, each on an order of its own.
+    """Shuffles the table of a generator that trains many models at once, for each model anew.
 
     They train on one table that holds the rows of each model in its order, one model after the
     other; each job drops the rows of all others.

@@ -52,7 +52,7 @@ from dpaudit.seeds import Stream
 _CHUNK = 2**21
 """Labels drawn at once."""
 _NEVER = 1e-15
-"""Less likely counts are left out: they do not occur in audits of fewer than 10^14 runs."""
+"""Probability below which counts are left out; they do not occur in fewer than 10^14 runs."""
 _MOST_LABELS = 2**14
 # Statistics that agree to this many digits are tied: rounding must not decide the choice.
 _DIGITS = 12
@@ -74,7 +74,7 @@ class LikelihoodRatioCuts(NamedTuple):
     """Every likelihood-ratio test, with its exact error rates.
 
     Attributes:
-        first: The attack guesses "in" from this count of telling labels on; shape [m].
+        first: The attack guesses "in" if at least this many labels are telling; shape [m].
         fnr: Its false-negative rate, shape [m].
         fpr: Its false-positive rate, shape [m].
     """
@@ -137,13 +137,13 @@ class VotePair:
 
     @cached_property
     def telling(self) -> int:
-        """The label, 0 or 1, that is no less likely in world "in"."""
+        """The label, 0 or 1, that is at least as likely in world "in" as in world "out"."""
         thresholds = self.table.thresholds
         return int(thresholds[self.votes_in] >= thresholds[self.votes_out])
 
     @cached_property
     def rates(self) -> Rates:
-        """The probability of the telling label: in world "in" never the smaller one."""
+        """The probability of the telling label in each world."""
         whole = 1 << self.table.bits
         ones = (self.table.thresholds[votes] for votes in (self.votes_in, self.votes_out))
         return Rates(*((p if self.telling else whole - p) / whole for p in ones))

@@ -19,11 +19,11 @@ class Step(NamedTuple):
     """Something for the reader to do.
 
     Attributes:
-        said: Sentences about it.
+        sentences: Sentences about it.
         command: The command to copy; None if there is none.
     """
 
-    said: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
     command: str | None = None
 
 
@@ -109,7 +109,7 @@ def facts_block(title: str, facts: Iterable[Row]) -> Block:
 
 
 def _block(title: str, step: Step) -> Block:
-    return Block(title=title, paragraphs=step.said, command=step.command)
+    return Block(title=title, paragraphs=step.sentences, command=step.command)
 
 
 def again(source: str, command: str | None) -> Step | None:

@@ -142,7 +142,7 @@ def test_a_terminal_shows_the_heading_the_facts_and_the_next_step(
         assert lines[0].startswith(f"{page.word}  "), name
         assert max(map(len, lines)) <= 80, name
         assert all(f"\n{row.label}" in text for row in page.facts), name
-        assert f"\nnext      {page.next_step.said[0].split()[0]} " in text, name
+        assert f"\nnext      {page.next_step.sentences[0].split()[0]} " in text, name
         assert all(block.title in lines for block in page.terminal), name
 
 
