@@ -204,7 +204,7 @@ def _alike(first: float | None, other: float | None) -> bool:
 
 
 def _holds(result: AuditRecord) -> str:
-    """What the deciding bound is, and from what."""
+    """The meaning of the deciding bound, and its rule."""
     entry = result.decided_by
     guessed = None if entry is None else sentences.guesses(result, entry)
     rule = "" if entry is None else f" ({entry.label}{f': {guessed}' if guessed else ''})"

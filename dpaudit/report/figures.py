@@ -23,7 +23,7 @@ MARGIN = 8
 LETTER = 0.58 * FONT_SIZE
 """Approximate width of a letter, to reserve room for names."""
 GREY = "#cccccc"
-"""The range in which nothing can be proved."""
+"""Colour of the range beyond the limit, in which nothing can be proved."""
 _DARK = (
     "<style>@media (prefers-color-scheme: dark) "
     "{ svg { filter: invert(1) hue-rotate(180deg) } }</style>"
@@ -236,7 +236,7 @@ _ROC_LEFT = 62
 
 
 def _roc(result: AuditRecord) -> SvgDrawing:
-    """The curve, the point that was counted, chance, and what the claim permits: on two scales."""
+    """The curve, the chosen point, chance, and what the claim permits, on two scales."""
     claim, band = result.claim, curves.roc_band(result)
     # Logarithmic axes begin below what one trial in a world can show.
     decades = math.floor(-math.log10(max(map(len, result.scores.values()))))

@@ -1,4 +1,4 @@
-"""The picture of checks: a row for each or for each group, and a box for each outcome."""
+"""The picture of checks: a row for each check or group of checks, a box for each outcome."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CheckRow(NamedTuple):
     Attributes:
         name: The check, or the group of checks.
         outcomes: A box for each.
-        note: What stands after the boxes.
+        note: The text after the boxes.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The frame of every report, and its text for a terminal: a command fills all its parts."""
+"""The frame of every report, which each command fills, and its text for a terminal."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Page(NamedTuple):
         next_step: What to do next.
         findings: Parts that a reader of the result looks at next.
         clauses: Where the page answers standards.
-        reproduce: How to get the same again; None if no command does.
+        reproduce: How to reproduce the result; None if no command does.
         details: Parts at the end.
         facts: Facts with a label each, which a terminal shows below the heading.
         terminal: Parts that a terminal shows below these.
-        origin: What it was made from, and by which version.
+        origin: The command and the version that made it.
         draw: Makes an `<svg>` element of a picture that a part names.
     """
 

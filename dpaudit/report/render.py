@@ -45,7 +45,7 @@ _BREAK = "&#8203;"
 _CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
 _FEW_SECTIONS = 6
 _WHOLE_WORD = 16
-"""Letters of a word that fits any column."""
+"""Largest length of a word that fits any column."""
 _NAME_PARTS = re.compile(r"(?<=[:/_])(?=\w)|(?<=[a-z])(?=[A-Z])")
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
@@ -231,7 +231,7 @@ def junit_xml(result: AuditRecord, *, fails: bool) -> str:
     """Renders a result as JUnit XML: the claim is a test, and so is each control and each check.
 
     A claim that fails is a failure; a control or a check that makes the audit invalid is an error.
-    What did not pass but fails nothing is skipped, with the reason.
+    Checks that did not pass but do not make the audit fail are skipped, with the reason.
 
     Args:
         result: The record of an audit.
