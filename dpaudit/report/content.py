@@ -111,13 +111,13 @@ def _reasons(result: AuditRecord) -> Iterable[Block]:
 
 def _next(result: AuditRecord) -> Step:
     step = next_step(result)
-    sentences = [step.why]
+    lines = [step.why]
     if step.cost:
-        sentences.append(f"It costs {step.cost}.")
-    sentences += [f"Then {then}." for then in step.then]
+        lines.append(f"It costs {step.cost}.")
+    lines += [f"Then {then}." for then in step.then]
     if step.command.endswith(" ."):
-        sentences.append("Run it in the folder of this report:")
-    return Step(tuple(sentences), step.command or None)
+        lines.append("Run it in the folder of this report:")
+    return Step(tuple(lines), step.command or None)
 
 
 def _result(result: AuditRecord) -> Block:

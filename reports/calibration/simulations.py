@@ -22,8 +22,8 @@ from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, Pr
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray
 from dpaudit.released_data.membership import (
-    enough,
     draw_fitting_part,
+    enough,
     recognise,
     released_bound,
     released_power,

@@ -234,10 +234,8 @@ def closest_record(
     """
     rows = min(len(split.train), len(split.holdout))
     drawn = encode(schema.canonical(synthetic), schema)
-    train, holdout = (
-        find_nearest(drawn, encode(schema.canonical(of[:rows]), schema), neighbours=1).distances[:, 0]
-        for of in (split.train, split.holdout)
-    )
+    parts = (encode(schema.canonical(of[:rows]), schema) for of in (split.train, split.holdout))
+    train, holdout = (find_nearest(drawn, part, neighbours=1).distances[:, 0] for part in parts)
     share = (train < holdout).mean() + (train == holdout).mean() / 2
     low = {"train": train, "holdout": holdout}
     return {"nearer_to_train": round(float(share), 4)} | {
