@@ -279,15 +279,14 @@ def _run_audit(
         report(f"warning: {warning}")
     compared = _NOT_COMPARED
     if canaries is not None and canaries.comparable:
-        synthetic = tables.synthetic
-        report(f"comparing {len(canaries.rows):,} rows with {len(synthetic):,} synthetic ones")
-        scores = membership_scores(canaries.real, synthetic, tables.schema, of=canaries.rows)
+        report(f"comparing {rows.compared:,} rows with {rows.synthetic:,} synthetic ones")
+        seen = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.rows)
         report("testing membership")
         bound_at = None if coins is None else delta
         compared = _compare(
-            scores, canaries, claim, bound_at=bound_at, confidence=confidence, seed=seed
+            seen, canaries, claim, bound_at=bound_at, confidence=confidence, seed=seed
         )
-        del scores
+        del seen
     del canaries  # large
     report("looking for copies, rare values and values that can be guessed")
     linkage = find_linkage(
