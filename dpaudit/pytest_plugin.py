@@ -96,7 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "dpaudit(*, slow=False, **settings): a privacy audit; settings are defaults of dp_audit in "
         "this test, and a slow one is skipped outside continuous integration",
     )
-    if _asked(config, "scale") not in SCALES:
+    if _option(config, "scale") not in SCALES:
         raise pytest.UsageError(f"dpaudit_scale must be one of {', '.join(SCALES)}")
     _level(config)
     if config.getoption("--dpaudit-baseline-update") and _baseline(config) is None:
@@ -105,7 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselects tests without an audit if only audits were requested."""
-    if not _asked(config, "only"):
+    if not _option(config, "only"):
         return
     others = [item for item in items if not _is_audit(item)]
     if others:
@@ -120,9 +120,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.UsageError: If the marker was given what no audit takes.
     """
     __tracebackhide__ = True
-    if _is_audit(item) and _asked(item.config, "skip"):
+    if _is_audit(item) and _option(item.config, "skip"):
         _skip(item, "by dpaudit_skip")
-    _, slow = _marked(item)
+    _, slow = _marker(item)
     if slow and not _runs_slow(item.config):
         _skip(item, "marked slow, run in CI or by --dpaudit-slow")
 
@@ -135,8 +135,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """
     if hasattr(config, "workerinput"):
         return  # a worker of xdist: its controller has the audits of all workers
-    audits = [_read(json.loads(one)) for _, one in _reported(terminalreporter, PROPERTY)]
-    replays = list(_reported(terminalreporter, REPLAYED))
+    audits = [_read(json.loads(text)) for _, text in _properties(terminalreporter, PROPERTY)]
+    replays = list(_properties(terminalreporter, REPLAYED))
     skipped = Counter(
         value
         for report in terminalreporter.stats.get("skipped", ())
@@ -148,11 +148,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     terminalreporter.section("privacy audits")
     for audit in audits:
         terminalreporter.line(_line(audit))
-    for test, said in replays:
-        terminalreporter.line(f"REPLAY of {test}: {said}")
+    for test, outcome in replays:
+        terminalreporter.line(f"REPLAY of {test}: {outcome}")
     left_out = [f"{counted(count, 'privacy audit')}, {why}" for why, count in skipped.items()]
-    for said in left_out:
-        terminalreporter.line(f"NOT RUN: {said}")
+    for reason in left_out:
+        terminalreporter.line(f"NOT RUN: {reason}")
     if reason := append_to_step_summary(_markdown(audits, replays, left_out)):
         terminalreporter.line(reason)
     file = _baseline(config)
@@ -175,8 +175,8 @@ def _markdown(
         f"{_cell(audit.detects.removeprefix('detects '))} |\n"
         for audit in by_severity
     ]
-    others = [f"- Replay of {_cell(test)}: {_cell(said)}\n" for test, said in replays]
-    others += [f"- Not run: {_cell(said)}\n" for said in left_out]
+    others = [f"- Replay of {_cell(test)}: {_cell(outcome)}\n" for test, outcome in replays]
+    others += [f"- Not run: {_cell(reason)}\n" for reason in left_out]
     head = "### Privacy audits\n\n"
     title = "| verdict | test | claimed | proved | detects |\n|---|---|---|---|---|\n"
     lines = [*([title, *rows, "\n"] if rows else []), *others]
@@ -190,8 +190,8 @@ def _markdown(
     return "".join([*kept, "\n"])
 
 
-def _number(value: float | None, missing: str, said: Callable[[float], str] = rounded) -> str:
-    return missing if value is None else said(value)
+def _number(value: float | None, missing: str, write: Callable[[float], str] = rounded) -> str:
+    return missing if value is None else write(value)
 
 
 def _cell(text: str) -> str:
@@ -202,10 +202,10 @@ def _cell(text: str) -> str:
 def _line(audit: AuditOfTest) -> str:
     """An audit in one line, with what it could have detected."""
     claimed, proved = _number(audit.claimed, "none"), _number(audit.proved, "nothing", rounded_down)
-    found = filter(None, [f"{audit.quantity} claimed {claimed}", f"proved {proved}", audit.detects])
+    parts = filter(None, [f"{audit.quantity} claimed {claimed}", f"proved {proved}", audit.detects])
     kept = f" (not kept in the cache: {audit.unkept})" if audit.unkept else ""
     return (
-        f"{audit.verdict.upper()} {audit.key}: {', '.join(found)}; "
+        f"{audit.verdict.upper()} {audit.key}: {', '.join(parts)}; "
         f"{audit.report}{' (from the cache)' if audit.cached else kept}"
     )
 
@@ -239,12 +239,12 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         number = len(folders) + 1
         before = _before(config, AuditOfTest.key_of(node.nodeid, number))
         _check_names(options, f"{node.nodeid}: dp_audit")
-        marked, _ = _marked(node)
+        marked, _ = _marker(node)
         given: dict[str, Any] = {**marked, **options}
         folders.append(tmp_path / f"dpaudit-{number}")
         if "PYTEST_XDIST_WORKER" in os.environ and given.get("engine") != "dask":
             given.setdefault("jobs", 1)  # xdist already keeps every core busy
-        scale = _asked(config, "scale")
+        scale = _option(config, "scale")
         sized = "effort" not in given and "shadow_models" in keywords_of_game(given)
         unsized = sized and "shadow_models" not in given
         replayed = replay and unsized and scale in REPLAYED_SCALES
@@ -263,11 +263,11 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
             )
         except InputError as error:  # the caller's mistake: where it was found says nothing
             raise error.with_traceback(None) from None
-        found = _audit_of_test(node.nodeid, number, result)._replace(cached=cached, unkept=unkept)
-        node.user_properties.append((PROPERTY, json.dumps(found._asdict())))
-        said = before and regression(found, before, level=_level(config))
-        if said:
-            pytest.fail(f"{said}\n{result.failure_message()}", pytrace=False)
+        entry = _audit_of_test(node.nodeid, number, result)._replace(cached=cached, unkept=unkept)
+        node.user_properties.append((PROPERTY, json.dumps(entry._asdict())))
+        regressed = before and regression(entry, before, level=_level(config))
+        if regressed:
+            pytest.fail(f"{regressed}\n{result.failure_message()}", pytrace=False)
         return result
 
     return audit
@@ -376,9 +376,9 @@ def _replay_first(
 
 def _samplers(config: pytest.Config) -> list[dict[str, Any]]:
     """The samplers that the project's file names."""
-    from dpaudit.auditing.configuration import configured_samplers, in_use
+    from dpaudit.auditing.configuration import configured_samplers, file_in_use
 
-    file = in_use(None, config.rootpath)
+    file = file_in_use(None, config.rootpath)
     return [] if file is None else configured_samplers(file)
 
 
@@ -405,7 +405,7 @@ def _runs_slow(config: pytest.Config) -> bool:
     """Whether slow audits run: in CI, or if audits were explicitly requested."""
     asked = config.getoption("--dpaudit-only") or config.getoption("--dpaudit-scale")
     in_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
-    return in_ci or bool(asked) or _asked(config, "slow")
+    return in_ci or bool(asked) or _option(config, "slow")
 
 
 def _skip(item: pytest.Item, why: str) -> NoReturn:
@@ -413,7 +413,7 @@ def _skip(item: pytest.Item, why: str) -> NoReturn:
     pytest.skip(f"privacy audit {why}")
 
 
-def _marked(item: pytest.Item) -> tuple[dict[str, Any], bool]:
+def _marker(item: pytest.Item) -> tuple[dict[str, Any], bool]:
     """The settings that markers give, those of the nearest first, and whether the audit is slow."""
     __tracebackhide__ = True
     given: dict[str, Any] = {}
@@ -442,7 +442,7 @@ def _check_names(given: Iterable[str], whose: str) -> None:
         )
 
 
-def _asked(config: pytest.Config, name: str) -> Any:
+def _option(config: pytest.Config, name: str) -> Any:
     """An option, else its ini twin."""
     option = config.getoption(f"--dpaudit-{name}")
     return config.getini(f"dpaudit_{name}") if option is None else option
@@ -500,7 +500,7 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         detects=""
         if unclaimed or result.power is None or result.verdict is Verdict.INVALID
         else detects_from(result.power, result.claim),
-        settings=_compared(result),
+        settings=_compared_settings(result),
         ranking=_ranking(result),
     )
 
@@ -512,7 +512,7 @@ def _ranking(result: AuditResult) -> Ranking | None:
     return Ranking(result.auc, counts.n_in, counts.n_out)
 
 
-def _compared(result: AuditResult) -> dict[str, str]:
+def _compared_settings(result: AuditResult) -> dict[str, str]:
     """Everything that decides an attack's performance, except the generator."""
     from dpaudit.results.phrases import per_unit
 
@@ -530,7 +530,7 @@ def _compared(result: AuditResult) -> dict[str, str]:
     }
 
 
-def _reported(terminalreporter: Any, wanted: str) -> Iterator[tuple[str, str]]:
+def _properties(terminalreporter: Any, wanted: str) -> Iterator[tuple[str, str]]:
     """A property of all tests that ran, those of xdist's workers too, with the test."""
     for reports in terminalreporter.stats.values():
         for report in reports:

@@ -17,13 +17,13 @@ __version__ = version("dpaudit")
 
 def versions() -> dict[str, str]:
     """Versions of dpaudit, Python and the libraries that decide numbers, without importing them."""
-    found = {"dpaudit": __version__, "python": platform.python_version()}
+    versions = {"dpaudit": __version__, "python": platform.python_version()}
     for library in LIBRARIES:
         try:
-            found[library] = version(library)
+            versions[library] = version(library)
         except PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+            versions[library] = "not installed"
+    return versions
 
 
 def releases() -> dict[str, str]:
@@ -33,25 +33,25 @@ def releases() -> dict[str, str]:
     files with their hashes. Editable installs are left out: their version may be that of the last
     commit, and their code is what counts.
     """
-    found: dict[str, str] = {}
-    for one in distributions():
-        if re.search(r'"editable":\s*true', _text(one, "direct_url.json")):
+    releases: dict[str, str] = {}
+    for package in distributions():
+        if re.search(r'"editable":\s*true', _text(package, "direct_url.json")):
             continue
         # An old distribution has its metadata in PKG-INFO, or is that file.
-        about = _text(one, "METADATA") or _text(one, "PKG-INFO") or _text(one, "")
+        about = _text(package, "METADATA") or _text(package, "PKG-INFO") or _text(package, "")
         # Not `one.version`: it parses the whole description, which takes four times as long.
         name = re.search(r"^Name:[ \t]*(\S+)", about, re.MULTILINE)
         release = re.search(r"^Version:[ \t]*(\S+)", about, re.MULTILINE)
         if name is not None and release is not None:
-            code = filter(_is_code, sorted(_text(one, "RECORD").splitlines()))
+            code = filter(_is_code, sorted(_text(package, "RECORD").splitlines()))
             build = hashlib.blake2b("\n".join([about, *code]).encode(), digest_size=4).hexdigest()
-            found.setdefault(name[1], f"{release[1]} build {build}")  # the first is imported
-    return found
+            releases.setdefault(name[1], f"{release[1]} build {build}")  # the first is imported
+    return releases
 
 
-def _text(one: Distribution, name: str) -> str:
+def _text(package: Distribution, name: str) -> str:
     with suppress(UnicodeDecodeError):
-        return one.read_text(name) or ""
+        return package.read_text(name) or ""
     return ""
 
 

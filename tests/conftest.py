@@ -212,11 +212,11 @@ def example() -> dict[str, Any]:
 
     Keys that came later and may be null are null, as in any result of before.
     """
-    from dpaudit.results.document import completed
+    from dpaudit.results.document import complete
     from dpaudit.results.record import AuditRecord
 
     found = json.loads((HERE / "results" / "example.json").read_text("utf-8"))
-    document: dict[str, Any] = completed(AuditRecord, found)
+    document: dict[str, Any] = complete(AuditRecord, found)
     return document
 
 

@@ -51,7 +51,7 @@ def judge(
     auc: float,
     highest: float,
     hidden: str,
-    found: str,
+    detected: str,
     caught: str,
     missed: str,
 ) -> ControlOutcome:
@@ -64,16 +64,16 @@ def judge(
         highest: The largest epsilon that it could prove.
         hidden: The game's sentence about a null control in which nothing was found, in which
             "{bound}" is replaced by the bound and its upper limit, as in the others.
-        found: The same, if something was.
-        caught: The same about a positive control whose leak was found.
-        missed: The same, if it was not.
+        detected: The sentence about a null control in which something was found.
+        caught: The sentence about a positive control whose leak was found.
+        missed: The sentence about a positive control whose leak was missed.
 
     Returns:
         The result.
     """
     if role is Role.NULL_CONTROL:
         passed = bound == 0
-        detail, shown = (hidden if passed else found), rounded_down(bound)
+        detail, shown = (hidden if passed else detected), rounded_down(bound)
     else:
         passed = bound >= CAUGHT * highest
         detail = caught if passed else missed
@@ -88,7 +88,7 @@ def judge(
 
 
 def auc_by_chance(n_in: int, n_out: int) -> tuple[float, float]:
-    """Between which limits an AUC lies in 95 % of cases if the scores say nothing.
+    """The limits within which an AUC lies in 95 % of cases if the scores are uninformative.
 
     By the normal approximation of the rank-sum statistic without ties (Mann and Whitney 1947).
 
@@ -100,7 +100,7 @@ def auc_by_chance(n_in: int, n_out: int) -> tuple[float, float]:
     return max(0.0, 0.5 - half), min(1.0, 0.5 + half)
 
 
-def unfinished(role: Role, reason: str, *, highest: float) -> ControlOutcome:
+def unfinished_control(role: Role, reason: str, *, highest: float) -> ControlOutcome:
     """A control that failed because too little of it finished to be attacked.
 
     Args:
@@ -237,11 +237,11 @@ def _equal_neighbours(codes: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def check_failing(detail: str, p_value: float, *, on: str) -> Check:
-    """What failed, and whether failing depends on a record, so that it may reveal that record.
+    """A check for failures, and for whether they depend on a record and may so reveal it.
 
     Args:
         detail: What failed.
-        p_value: Of the hypothesis that failing does not depend on it.
+        p_value: P-value of the hypothesis that failing does not depend on the record.
         on: The record, in words.
     """
     if p_value >= SIGNIFICANCE:

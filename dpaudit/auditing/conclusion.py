@@ -116,7 +116,7 @@ def _reasons(
 
 
 def _scores(best: BestAttack | None) -> dict[World, tuple[float, ...]]:
-    """The scores of each world; none if nothing was scored."""
+    """The scores of each world; empty if nothing was scored."""
     if best is None:
         return {World.IN: (), World.OUT: ()}
     return {
@@ -172,7 +172,7 @@ def _generator(spec: AuditSpec) -> AuditedGenerator:
 
 
 def _fixes(generator: object) -> int | None:
-    """How many fixes a generator offers; None where it cannot say."""
+    """How many fixes a generator offers; None if that is not known."""
     try:
         with patches_apart():
             offer = getattr(generator, "fixes", None)
@@ -182,7 +182,7 @@ def _fixes(generator: object) -> int | None:
 
 
 def _fresh(spec: AuditSpec) -> str | None:
-    """The command with the next seed; none if the table is in memory or a seed changes nothing."""
+    """The command with the next seed; None if a table is in memory or seeds change nothing."""
     if spec.table.source == IN_MEMORY:
         return None
     settings = replace(spec.settings, seed=spec.settings.seed + 1)

@@ -31,11 +31,11 @@ NO_FILE: Final = "none"
 """The name that means no configuration file."""
 
 
-def in_use(named: str | None, folder: Path) -> Path | None:
+def file_in_use(named: str | None, folder: Path) -> Path | None:
     """The configuration file of a command.
 
     Args:
-        named: The file that the caller names, "none" for none; None to look for one.
+        named: The file that the caller names, or "none" to use none; None to look for one.
         folder: Where the command runs. There, and in the folders above it up to the root of the
             repository, the nearest dpaudit.toml or pyproject.toml with a table `[tool.dpaudit]` is
             taken; outside a repository only there.
@@ -49,17 +49,17 @@ def in_use(named: str | None, folder: Path) -> Path | None:
     if named is not None:
         return None if named == NO_FILE else Path(named)
     above = [folder, *folder.parents]
-    root = next((n for n, one in enumerate(above) if (one / ".git").exists()), 0)
-    for one in above[: root + 1]:
-        if (one / OWN_FILE).is_file():
-            return one / OWN_FILE
-        shared = one / SHARED_FILE
+    root = next((n for n, place in enumerate(above) if (place / ".git").exists()), 0)
+    for place in above[: root + 1]:
+        if (place / OWN_FILE).is_file():
+            return place / OWN_FILE
+        shared = place / SHARED_FILE
         if shared.is_file() and "dpaudit" in _text(shared) and _table(shared) is not None:
             return shared
     return None
 
 
-def configured(file: Path) -> dict[str, Any]:
+def read_options(file: Path) -> dict[str, Any]:
     """A configuration file as values of the command's options.
 
     Args:
@@ -69,10 +69,10 @@ def configured(file: Path) -> dict[str, Any]:
         The values by parameter of the command.
 
     Raises:
-        SettingsError: If it cannot be read, has a key that is none, or a value of another type.
+        SettingsError: If it cannot be read, or has an unknown key or a value of another type.
     """
-    found = {key.replace("-", "_"): value for key, value in _checked(file).items()}
-    return {name: _as_option(name, value, file.parent) for name, value in found.items()}
+    values = {key.replace("-", "_"): value for key, value in _load_checked(file).items()}
+    return {name: _as_option(name, value, file.parent) for name, value in values.items()}
 
 
 def configured_samplers(file: Path) -> list[dict[str, Any]]:
@@ -82,13 +82,13 @@ def configured_samplers(file: Path) -> list[dict[str, Any]]:
         file: The file.
 
     Raises:
-        SettingsError: As `configured`.
+        SettingsError: As in `read_options`.
     """
-    samplers: list[dict[str, Any]] = _checked(file).get("samplers", [])
+    samplers: list[dict[str, Any]] = _load_checked(file).get("samplers", [])
     return samplers
 
 
-def _checked(file: Path) -> dict[str, Any]:
+def _load_checked(file: Path) -> dict[str, Any]:
     """The table of a file, every key known and every value of its type."""
     table = _table(file)
     if table is None:
@@ -159,7 +159,7 @@ _OF_COMMANDS: Final[Mapping[str, tuple[Mapping[str, Any], str]]] = {
         "its parameters.",
     ),
 }
-"""Keys of a configuration that are no settings: what commands read."""
+"""Keys of a configuration that are not settings of an audit but options of commands."""
 _LIMITS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 """Keywords of the schema for editors; settings refuse numbers outside their ranges themselves."""
 
@@ -177,7 +177,7 @@ _SPELLED: Final[Mapping[str, Mapping[str, Any]]] = {
 def _as_option(name: str, value: Any, folder: Path) -> Any:
     """A value as the command line would pass it."""
     if name == "samplers":
-        return [sampler_text(one) for one in value]
+        return [sampler_text(name) for name in value]
     if name == "parameters":
         return [f"{key}={json.dumps(of, default=str)}" for key, of in value.items()]
     if name == "curve" and isinstance(value, list):
@@ -188,7 +188,7 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
         return text if before or not colon else f"record:{_beside(path, folder)}"
     if name == "data":
         files = [value] if isinstance(value, str) else value
-        return [one if one.startswith("sample:") else _beside(one, folder) for one in files]
+        return [file if file.startswith("sample:") else _beside(file, folder) for file in files]
     of_file = name in ("schema", "neighbours_file", "junit", "after_replay")
     of_file |= name == "curve" and (folder / value).is_file()
     of_file |= name == "generator" and re.search(r"\.py:\w+$", value) is not None
@@ -196,7 +196,7 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
 
 
 def _beside(path: str, folder: Path) -> str:
-    """A path named in a file of this folder, relative to the working directory."""
+    """Resolves a path of a configuration file relative to the working directory."""
     return path if folder == Path.cwd() else os.path.relpath(folder / path)
 
 

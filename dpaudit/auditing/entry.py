@@ -66,8 +66,8 @@ def audit(
         delta: Its delta; if None, the delta of the generator, else 0.
         game: The game with its choices: `TwoWorlds` (the default), `ManyRecords` or `OneRun`.
         parameters: Constructor parameters of a generator given by name.
-        rows: Synthetic rows requested of every model, of several tables those of the root; as many
-            as are handed in if None.
+        rows: Synthetic rows requested of every model, in the root of linked tables; if None, as
+            many as `data` has.
         confidence: One-sided confidence of the bound, over all attacks together; in (0.5, 1).
         seed: Root of every random stream, in [0, 2**63).
         jobs: Worker processes, one per available core if None; or a `Machine`, for a cluster or for

@@ -123,7 +123,7 @@ class BestAttack:
         scores: Its scores; larger means "in".
         member: Whether each of them is of world "in".
         counts: Its errors; None in a game without thresholds.
-        threshold: Its threshold; None as above.
+        threshold: Its threshold; None in a game without thresholds.
     """
 
     name: str
@@ -138,7 +138,7 @@ class BestAttack:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What an audit found, in any game; defaults are those of one that a control ended.
+    """What an audit found, in any game; the defaults describe an audit that a control ended.
 
     Attributes:
         outcome: What only this game finds.

@@ -88,8 +88,8 @@ class Caught(NamedTuple):
     Attributes:
         records: Records that each model serves, k.
         guesses: Scored models times records.
-        apart: mu of that leak if records do not disturb one another; null if none is caught.
-        together: The same if all of them shift the same statistic.
+        apart: mu of that leak if records do not interfere; null if no leak is detected.
+        together: mu of that leak if all records shift the same statistic.
     """
 
     records: int
@@ -105,7 +105,7 @@ class Sizing:
     Attributes:
         unit: What a size counts, as the setting is called.
         scored: What is scored, in one word.
-        asked: The size that was asked for.
+        asked: The requested size.
         rows: What each size can prove.
         needed: How large it must be; None if that was not asked.
         of: What else the bounds depend on, in words.
@@ -148,8 +148,8 @@ class MoreRows(NamedTuple):
 
     Attributes:
         rows: Rows of each.
-        seconds: Wall time by which the whole audit takes longer; null if the generator does not
-            give so many rows.
+        seconds: Wall time that they add to the whole audit; null if the generator does not give
+            that many rows.
     """
 
     rows: Positive
@@ -163,8 +163,9 @@ class Plan(Document):
     Attributes:
         game: How the audit is run.
         unit: What a size counts: shadow_models or canaries.
-        needed: The size that detects the leak that was asked for; null if none was, or none does.
-        asked: What the audit that was asked for can prove.
+        needed: The size that detects the requested leak; null without a request, or if no size
+            does.
+        asked: What the requested audit can prove.
         alternatives: What audits of other sizes can prove.
         claim: The claim.
         quantity: Unit of `max_provable` and `detectable`: that of the claim.

@@ -33,7 +33,7 @@ from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
 
 OF_THE_RUN = frozenset(("jobs", "engine", "scheduler", "trial_timeout"))
-"""Keywords that change no result."""
+"""Keywords that do not change the result."""
 
 
 class Memory(NamedTuple):
@@ -41,7 +41,7 @@ class Memory(NamedTuple):
 
     Attributes:
         folder: The folder, which exists.
-        name: The audit's name, such as the test that runs it; of a name one result is kept.
+        name: The audit's name, such as the test that runs it; one result is kept for each name.
         files: The caller's source: with what it reaches, it must be the same.
     """
 
@@ -56,7 +56,7 @@ class Recalled(NamedTuple):
     Attributes:
         result: The result.
         known: Whether it came from the cache, with nothing trained.
-        unkept: Why it is not cached; empty if it is, or if no cache was asked for.
+        unkept: Why it is not cached; empty if it is, or without a cache.
     """
 
     result: AuditResult
@@ -77,9 +77,9 @@ def audit_or_recall(
 
     Args:
         generator: As for `dpaudit.audit`.
-        data: As there.
+        data: As for `dpaudit.audit`.
         options: Keywords as for `audit_by_keywords`, `on_progress` among them.
-        out: Run folder; of a known result it holds document and reports alone.
+        out: Run folder; for a cached result it holds only document and reports.
         memory: Where results are kept; None to audit in any case.
         first: Called before anything is trained, unless the result is known.
 

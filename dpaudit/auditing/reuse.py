@@ -37,7 +37,7 @@ class _Mark(NamedTuple):
 
     Attributes:
         streams: Salted digest of what names its random streams.
-        settings: Salted digest of all that decides its numbers.
+        settings: Salted digest of everything that decides its numbers.
         earlier: Run folders that held a result on the same trials before this one did.
     """
 
@@ -90,7 +90,7 @@ def judged_before(audit: AuditSpec, folder: Path) -> tuple[str, ...]:
         folder: Its run folder, which need not exist.
 
     Returns:
-        Names of their run folders; none if the audit already has its own result, which later
+        Names of their run folders; empty if the audit already has its own result, which later
         judgements cannot have influenced.
     """
     try:

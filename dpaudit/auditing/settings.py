@@ -66,7 +66,7 @@ class GameSwitch(NamedTuple):
     Attributes:
         keyword: The keyword.
         off: Its value if the game is not chosen.
-        description: What it says, unless it is a field of the game's settings.
+        description: Its help text, unless it is a field of the game's settings.
     """
 
     keyword: str
@@ -75,12 +75,12 @@ class GameSwitch(NamedTuple):
 
 
 MOST_MODELS: Final = 100_000
-"""Of an audit; its bounds, and a plan of it, are computed in half a minute."""
+"""Largest number of models of an audit; its bounds and its plan take half a minute to compute."""
 MODELS_OPTION: Final = Option("N", panel=Panel.ATTACK)
 ATTACKS_OPTION: Final = Option("NAME[,K=V]", ("--attack",), Panel.ATTACK)
 PROBES_SHARE: Final = 0.05
-"""Of the error probability of an audit, for probes before it: bounds lose some 1 % of their value.
-What probes find is certain or nearly so, and is found with a twentieth, too."""
+"""Share of an audit's error probability for its probes; it costs bounds about 1 % of their value.
+Most of what probes detect is nearly certain, so a small share suffices."""
 
 
 @dataclass(frozen=True, kw_only=True)

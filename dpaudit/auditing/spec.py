@@ -60,7 +60,7 @@ Data: TypeAlias = Given | None
 SchemaGiven: TypeAlias = Schema | str | Path | None
 """Its schema from the caller; None to infer it."""
 _WRITTEN_APART = ("game", "claim", "parameters", "links", "rows", "worker_memory")
-"""Settings that a specification writes otherwise; the last one decides no number."""
+"""Settings that a specification writes in another form; the last one affects no number."""
 _OF_EVERY_COMMAND = ("confidence", "seed")
 
 
@@ -75,7 +75,7 @@ class AuditSpec(ABC):
         table: The table handed in.
         settings: Every choice of the audit.
         claim: The claim under audit, for the neighbours of the game.
-        attacks: The attacks, each one hypothesis; none if the game has its own.
+        attacks: The attacks, each one hypothesis; empty if the game has its own.
     """
 
     TRAINED: ClassVar[tuple[str, ...]]
@@ -378,7 +378,7 @@ def view_of(
     Args:
         table: The table handed in.
         hidden: Positions of the hidden rows.
-        rows: Synthetic rows asked of the model.
+        rows: Synthetic rows requested of the model.
         neighbours: The relation of the claim.
     """
     known = np.ones(len(table.data), dtype=np.bool_)
@@ -401,8 +401,8 @@ def attacks_with_access(
 
     Args:
         generator: The generator under audit.
-        chosen: Registered names or objects; of the default attacks of the level, those that see
-            nothing of the generator are left out.
+        chosen: Registered names or objects; default attacks of the level to which the generator
+            discloses nothing are left out.
         level: What the attacker sees.
 
     Returns:

@@ -49,8 +49,8 @@ class Case:
 
     Attributes:
         broken: The release with the bug.
-        twin: The same without it: a release that fixes it or, if there is none, the same one with
-            the leaking values passed as public. Its account says which.
+        twin: The same without the bug: a release that fixes it or, if there is none, the same
+            release with the leaking values passed as public. Its account says which.
         adapter: A Python file that the environment's interpreter runs.
         method: The adapter's class.
         tables: `NAME.csv`, `NAME-out.csv` and `NAME.schema.json` in one folder, without their
@@ -91,12 +91,12 @@ class Bug:
     Attributes:
         id: Its stable name.
         package: The distribution that has it.
-        versions: Which of its releases, in words.
+        versions: The affected releases, in words.
         flaw: What is wrong, in one sentence.
-        source: Where it was reported or fixed; "ours" if nowhere before.
-        status: What we know of it.
+        source: Where it was reported or fixed; "ours" if dpaudit found it.
+        status: The state of knowledge about it.
         case: The game in which it shows; None if there is none yet.
-        note: Why it is not proved, or what else must be known of it.
+        note: Why it is not proved, or another remark.
     """
 
     id: str
@@ -119,16 +119,16 @@ def known_bugs() -> dict[str, Bug]:
     Raises:
         RegistryError: If an entry point is no sequence of bugs, or an id is there twice.
     """
-    found: dict[str, Bug] = {}
+    bugs: dict[str, Bug] = {}
     for name, value in plugins(GROUP):
         rows = list(value) if isinstance(value, Iterable) else []
         if not rows or not all(isinstance(row, Bug) for row in rows):
             raise RegistryError(f"plugin {name!r} is no sequence of dpaudit.bugs.bug.Bug")
         for row in rows:
-            if row.id in found:
+            if row.id in bugs:
                 raise RegistryError(f"plugin {name!r}: the bug {row.id} is registered twice")
-            found[row.id] = row
-    return dict(sorted(found.items()))
+            bugs[row.id] = row
+    return dict(sorted(bugs.items()))
 
 
 def known_environments() -> list[Environment]:
@@ -142,10 +142,10 @@ def known_environments() -> list[Environment]:
 
 
 def bug_named(name: str) -> Bug:
-    """The bug of an id.
+    """The bug with an id.
 
     Raises:
-        RegistryError: If there is none.
+        RegistryError: If there is no such bug.
     """
     known = known_bugs()
     if name not in known:

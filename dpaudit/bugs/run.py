@@ -1,6 +1,6 @@
-"""Replays a broken release and its twin on the same tables; audits both where that decides nothing.
+"""Replays a broken release and its twin on the same tables; audits both if replays do not decide.
 
-The same audit over other releases of the package says which of them have the bug.
+The same audit over other releases of the package shows which of them have the bug.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dpaudit.versions import today, versions
 _OF_REPLAY: Final = frozenset({"epsilon", "delta", "neighbours", "rows", "mu", "rho"})
 """Settings of an audit that a replay has, too."""
 _PLACES: Final = 6
-"""Lines of code that are kept of a replay."""
+"""Largest number of a replay's lines of code that are kept."""
 
 
 class ReplayEvidence(NamedTuple):
@@ -49,7 +49,7 @@ class ReplayEvidence(NamedTuple):
         proved: The lower bound on epsilon that the release shows; null if it has no limit, or there
             is no verdict.
         spent: What a proof by composition charges; null if that is not known or has no limit.
-        reasons: Why, or why it cannot be replayed.
+        reasons: The reasons for the verdict, or why the code cannot be replayed.
         places: The lines that cost or differ most.
         fits: Fits of the generator.
         seconds: Wall time.
@@ -75,7 +75,7 @@ class ReplayEvidence(NamedTuple):
             proved=record.proved,
             spent=record.spent,
             reasons=record.reasons,
-            places=tuple(dict.fromkeys(one for one in places if one))[:_PLACES],
+            places=tuple(dict.fromkeys(place for place in places if place))[:_PLACES],
             fits=record.fits,
             seconds=round(record.seconds, 1),
         )
@@ -141,7 +141,7 @@ class AuditEvidence(NamedTuple):
 
 
 class SideFound(NamedTuple):
-    """What was found of one side of a bug.
+    """The evidence about one side of a bug.
 
     Attributes:
         account: What ran, in words.
@@ -155,9 +155,9 @@ class SideFound(NamedTuple):
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts that there are."""
-        found = [self.replay.verdict, self.audit.verdict if self.audit else None]
-        return tuple(one for one in found if one is not None)
+        """The verdicts of replay and audit, if there are any."""
+        verdicts = [self.replay.verdict, self.audit.verdict if self.audit else None]
+        return tuple(verdict for verdict in verdicts if verdict is not None)
 
     @property
     def is_violation(self) -> bool:
@@ -172,11 +172,11 @@ class SideFound(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class BugOutcome(Document):
-    """What was found of a bug, as `dpaudit bugs run` writes it.
+    """The evidence about a bug, as `dpaudit bugs run` writes it.
 
     Attributes:
         id: The bug.
-        case: Digest of all that decides: adapter, tables, pins, parameters, settings, seed.
+        case: Digest of everything that decides: adapter, tables, pins, parameters, settings, seed.
         claim: The claim of both sides.
         broken: The release with the bug.
         twin: The same without it.
@@ -200,8 +200,8 @@ class BugOutcome(Document):
     def is_decided(self) -> bool:
         """Whether replays alone prove the bug and clear its twin."""
         undecided = (None, Verdict.VIOLATION, Verdict.OVERSPENT)
-        found = self.broken.replay.verdict is Verdict.VIOLATION
-        return found and self.twin.replay.verdict not in undecided
+        violated = self.broken.replay.verdict is Verdict.VIOLATION
+        return violated and self.twin.replay.verdict not in undecided
 
     @property
     def is_whole(self) -> bool:
@@ -230,7 +230,7 @@ class BugRun(NamedTuple):
         keeps_folders: Whether the run folders of audits stay in `out`, so that an audit resumes.
         seed: Root of every random stream.
         jobs: Worker processes of an audit; one per available core if None.
-        on_step: Called with what is about to be done.
+        on_step: Called with a description of each step before it begins.
         on_progress: Called after every trial of an audit.
     """
 
@@ -294,16 +294,16 @@ def run_bug(bug: Bug, run: BugRun) -> BugEnding:
     """
     case = case_of(bug)
     path, digest = run.out / f"{bug.id}.json", case_digest(case, seed=run.seed)
-    found = _kept(path, digest)
-    if found is not None and (found.is_whole or (found.is_decided and not run.black_box)):
-        run.on_step(f"found {found.date}, in {path}")
-        return BugEnding(bug, found)
+    outcome = _load_kept(path, digest)
+    if outcome is not None and (outcome.is_whole or (outcome.is_decided and not run.black_box)):
+        run.on_step(f"found {outcome.date}, in {path}")
+        return BugEnding(bug, outcome)
     for release in (case.broken, case.twin):
         create_environment(release.environment, on_step=run.on_step)
-    if found is None:
+    if outcome is None:
         broken, claim = replay_side(bug, case, case.broken, run)
         twin, _ = replay_side(bug, case, case.twin, run)
-        found = BugOutcome(
+        outcome = BugOutcome(
             id=bug.id,
             case=digest,
             claim=claim,
@@ -312,13 +312,13 @@ def run_bug(bug: Bug, run: BugRun) -> BugEnding:
             versions=versions(),
             date=today(),
         )
-        _write(path, found)
-    if run.black_box or not found.is_decided:
-        broken = _audited(bug, case, case.broken, found.broken, run, f"{bug.id}-broken")
-        twin = _audited(bug, case, case.twin, found.twin, run, f"{bug.id}-twin")
-        found = replace(found, broken=broken, twin=twin, date=today())
-        _write(path, found)
-    return BugEnding(bug, found)
+        _write(path, outcome)
+    if run.black_box or not outcome.is_decided:
+        broken = _audit(bug, case, case.broken, outcome.broken, run, f"{bug.id}-broken")
+        twin = _audit(bug, case, case.twin, outcome.twin, run, f"{bug.id}-twin")
+        outcome = replace(outcome, broken=broken, twin=twin, date=today())
+        _write(path, outcome)
+    return BugEnding(bug, outcome)
 
 
 def case_of(bug: Bug) -> Case:
@@ -333,7 +333,7 @@ def case_of(bug: Bug) -> Case:
 
 
 def case_digest(case: Case, *, seed: int) -> str:
-    """A digest of all that decides what is found of a case.
+    """A digest of everything that decides the outcome of a case.
 
     Args:
         case: A case, whose files exist.
@@ -350,7 +350,7 @@ def case_digest(case: Case, *, seed: int) -> str:
     decides += [] if case.replay_access == "rows" else [case.replay_access]
     text = json.dumps(decides, sort_keys=True, default=str)
     parts = [text.encode(), *(file.read_bytes() for file in files)]
-    return hashlib.blake2b(b"".join(hashlib.sha256(one).digest() for one in parts)).hexdigest()[:16]
+    return hashlib.blake2b(b"".join(hashlib.sha256(p).digest() for p in parts)).hexdigest()[:16]
 
 
 def library_of(bug: Bug, case: Case, release: Release) -> Library:
@@ -406,7 +406,7 @@ def replay_side(bug: Bug, case: Case, release: Release, run: BugRun) -> tuple[Si
     return SideFound(release.account, ReplayEvidence.of(record), None), record.claim
 
 
-def _audited(
+def _audit(
     bug: Bug, case: Case, release: Release, side: SideFound, run: BugRun, folder: str
 ) -> SideFound:
     run.on_step(f"auditing {side.account}")
@@ -426,21 +426,21 @@ def _audited(
     return side._replace(audit=AuditEvidence.of(result, time.perf_counter() - start))
 
 
-def _kept(path: Path, digest: str) -> BugOutcome | None:
-    """What an earlier run has found of the same case; None if there is none."""
+def _load_kept(path: Path, digest: str) -> BugOutcome | None:
+    """The outcome of an earlier run of the same case, if there is one."""
     if not path.exists():
         return None
     try:
-        found = BugOutcome.load(path)
+        outcome = BugOutcome.load(path)
     except InputError:
         return None
-    return found if found.case == digest else None
+    return outcome if outcome.case == digest else None
 
 
-def _write(path: Path, found: BugOutcome) -> None:
+def _write(path: Path, outcome: BugOutcome) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, found.to_json())
+        write_whole(path, outcome.to_json())
     except OSError as error:
         raise RunFolderError(
             f"{path} cannot be written: {io_reason(error)}; name another folder"

@@ -17,7 +17,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
-from dpaudit.cli.console import exit_code, guarded, show
+from dpaudit.cli.console import exit_code, guard, show
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import percent
@@ -101,7 +101,7 @@ account = typer.Typer(
 
 
 @account.command("labels", cls=PanelledCommand)
-@guarded
+@guard
 @options.takes_settings()
 def label_costs(
     *,
@@ -126,10 +126,10 @@ def label_costs(
     from dpaudit.results.accounts import LabelCosts
 
     given = {name: value for name, value in vars(simulation).items() if value is not None}
-    one = asked.mechanism
-    each = list(Mechanism) if one is Mechanisms.ALL else [Mechanism(one.value)]
+    mechanism = asked.mechanism
+    each = list(Mechanism) if mechanism is Mechanisms.ALL else [Mechanism(mechanism.value)]
     if asked.simulate:
-        audit = _simulated(asked, each, **given)
+        audit = _audit_simulation(asked, each, **given)
         show(audit, json=json, quiet=quiet)
         raise typer.Exit(exit_code(audit.verdict, fail_on))
     if given:
@@ -138,7 +138,7 @@ def label_costs(
     labels, scale, method = asked.labels, asked.scale, asked.method
     common: dict[str, Any] = {"k": asked.teachers, "delta": asked.delta, "method": method}
     if scale is not None and labels is not None:
-        plans = [priced(mechanism=one, labels=labels, scale=scale, **common) for one in each]
+        plans = [priced(mechanism=noise, labels=labels, scale=scale, **common) for noise in each]
     else:
         counts: Sequence[int | None] = [labels]
         if labels is None and asked.accuracy is None:
@@ -160,15 +160,15 @@ def label_costs(
     show(costs, json=json, quiet=quiet)
 
 
-def _simulated(
+def _audit_simulation(
     asked: LabelQuestion, mechanisms: Sequence[Mechanism], votes: int | None = None, **settings: Any
 ) -> LabelAudit:
     """Audits simulated labels.
 
     Args:
-        asked: The labels, and what is claimed for them; by default what the accountant says.
-        mechanisms: The noise mechanisms that are named.
-        votes: Votes for 1 in world out; by default those of a tie.
+        asked: The labels and the claim; by default the claim is the accountant's epsilon.
+        mechanisms: The requested noise mechanisms.
+        votes: Votes for 1 in world out; by default a tie.
         settings: Keywords of `dpaudit.labels.audit_labels`.
 
     Raises:
@@ -198,7 +198,7 @@ def _check_question(asked: LabelQuestion) -> None:
     """Refuses options that do not ask for the labels of a budget, their noise, or their cost.
 
     Raises:
-        SettingsError: If they contradict one another, or one is missing.
+        SettingsError: If options contradict each other or are missing.
     """
     labels, accuracy, epsilon, scale = asked.labels, asked.accuracy, asked.epsilon, asked.scale
     if labels is not None and accuracy is not None:
@@ -227,7 +227,7 @@ def _warnings(rows: Sequence[Prospect]) -> tuple[str, ...]:
 
 
 @account.command(cls=PanelledCommand)
-@guarded
+@guard
 def check(
     calls: Annotated[
         Path,
@@ -259,14 +259,15 @@ def check(
     except ValueError:
         raise InputError(f"{calls} is not JSON: give a list of mechanism calls") from None
     if isinstance(document, dict) and "ledger" in document:
-        found = _of_replay(calls, epsilon, delta)
+        result = _of_replay(calls, epsilon, delta)
     else:
-        found = _of_list(document, calls, epsilon, delta)
-    show(found, json=json, quiet=quiet)
-    raise typer.Exit(exit_code(found.verdict, FailOn.INCONCLUSIVE))
+        result = _of_list(document, calls, epsilon, delta)
+    show(result, json=json, quiet=quiet)
+    raise typer.Exit(exit_code(result.verdict, FailOn.INCONCLUSIVE))
 
 
 def _of_list(document: Any, path: Path, epsilon: float | None, delta: float | None) -> AccountCheck:
+    """Checks a list of recorded calls."""
     from dpaudit.account.accountants import calls_of
     from dpaudit.results.accounts import check_account
 
@@ -279,6 +280,7 @@ def _of_list(document: Any, path: Path, epsilon: float | None, delta: float | No
 
 
 def _of_replay(path: Path, epsilon: float | None, delta: float | None) -> AccountCheck:
+    """Checks the calls that a replay recorded."""
     from dpaudit.model.claim import PrivacyClaim
     from dpaudit.replaying.ledger import recorded_calls
     from dpaudit.replaying.record import ReplayRecord
@@ -295,7 +297,7 @@ def _of_replay(path: Path, epsilon: float | None, delta: float | None) -> Accoun
     proved, spent = 0.0, None  # at another delta
     if claim is not None and at == claim.delta:
         proved, spent = math.inf if replay.proved is None else replay.proved, replay.spent
-    recorded = recorded_calls([one for one in replay.ledger if not one.internal])
+    recorded = recorded_calls([line for line in replay.ledger if not line.internal])
     unknown = "the worlds part" if replay.parting is not None else recorded.unknown
     return check_account(
         recorded.calls,

@@ -14,12 +14,12 @@ from dpaudit.cli import options
 from dpaudit.cli.console import (
     ExitCode,
     exit_code,
-    guarded,
+    guard,
     messages,
     require_folders,
     results,
-    resumable,
-    write_asked,
+    suggest_resuming,
+    write_named,
 )
 from dpaudit.errors import SettingsError
 from dpaudit.files import MOST_OF_SUMMARY, append_to_step_summary
@@ -49,7 +49,7 @@ class RunOptions:
     out: Annotated[Path | None, Option("DIR", panel=Panel.OUTPUT)] = None
 
 
-@guarded
+@guard
 @options.takes_settings()
 def audit(
     *,
@@ -97,13 +97,13 @@ def audit(
 
     spec = build_spec(generator, audited_table(data, schema, settings), settings)
     folder = run.out or spec.default_folder
-    result = _audited(spec, folder, machine, quiet=quiet)
+    result = _run_audit(spec, folder, machine, quiet=quiet)
     output = results()
     code = exit_code(result.verdict, outputs.fail_on)
     if junit is not None:
         strictly = FailOn.INCONCLUSIVE if outputs.fail_on is FailOn.NEVER else outputs.fail_on
         fails = exit_code(result.verdict, strictly) is not ExitCode.PASS
-        write_asked(junit, junit_xml(result, fails=fails), option="junit")
+        write_named(junit, junit_xml(result, fails=fails), option="junit")
     summarise(result)
     if json:
         output.print(result.to_json(), end="")
@@ -114,8 +114,8 @@ def audit(
     raise typer.Exit(code)
 
 
-def _audited(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) -> AuditResult:
-    """Runs an audit and says on standard error where, and how far it is."""
+def _run_audit(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) -> AuditResult:
+    """Runs an audit, and reports its folder and progress on standard error."""
     from dpaudit.auditing.entry import run_audit
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.auditing.reuse import judged_before, judged_in
@@ -133,12 +133,12 @@ def _audited(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) ->
     def warned(text: str) -> None:
         errors.print(f"warning: {text}")
 
-    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
+    with suggest_resuming(), ConsoleProgress(errors, quiet=quiet) as progress:
         return run_audit(spec, folder, jobs=machine, on_progress=progress, on_warning=warned)
 
 
 def _show(result: AuditResult, folder: Path) -> None:
-    """Prints a result, where its report is, what to do next, and the command that repeats it."""
+    """Prints a result, its report's place, the next step, and the command that repeats it."""
     from dpaudit.results.advice import next_step
     from dpaudit.results.result import report_row
 
@@ -157,7 +157,7 @@ def _show(result: AuditResult, folder: Path) -> None:
 def summarise(result: AuditRecord) -> None:
     """Appends an audit's report to the summary of the job, in a step of GitHub Actions.
 
-    A summary that cannot be written is noted on standard error; the exit code says what was found.
+    If it cannot be written, a note goes to standard error and the exit code stays as it is.
     """
     from dpaudit.report.render import render_excerpt
 

@@ -12,7 +12,7 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import (
     exit_code,
-    guarded,
+    guard,
     messages,
     require_folders,
     show,
@@ -52,7 +52,7 @@ class ReleaseOptions:
     anonymeter: bool = False
 
 
-@guarded
+@guard
 @options.takes_settings()
 def audit_data(
     *,

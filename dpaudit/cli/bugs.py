@@ -12,7 +12,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import PanelledCommand, SuggestingGroup
-from dpaudit.cli.console import ExitCode, guarded, messages, results, resumable
+from dpaudit.cli.console import ExitCode, guard, messages, results, suggest_resuming
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, counted, duration, row_lines, wrapped
 from dpaudit.model.setting import Option, Panel
@@ -31,18 +31,18 @@ bugs = typer.Typer(
 
 
 @bugs.callback()
-@guarded
+@guard
 def listed(context: typer.Context) -> None:
     """Lists real privacy bugs of released software; `run ID` proves one."""
     if context.invoked_subcommand is not None:
         return
     from dpaudit.bugs.bug import Status, known_bugs
 
-    found = known_bugs().values()
-    counts = {status: sum(bug.status is status for bug in found) for status in Status}
+    bugs = known_bugs().values()
+    counts = {status: sum(bug.status is status for bug in bugs) for status in Status}
     named = ", ".join(f"{n} {status}" for status, n in counts.items() if n)
-    lines = wrapped(f"BUGS  {counted(len(found), 'privacy bug')} of released software: {named}")
-    for bug in found:
+    lines = wrapped(f"BUGS  {counted(len(bugs), 'privacy bug')} of released software: {named}")
+    for bug in bugs:
         rows = [
             Row("release", f"{bug.package} {bug.versions}"),
             Row("flaw", bug.flaw),
@@ -74,7 +74,7 @@ class BugOptions:
 
 
 @bugs.command("run", cls=PanelledCommand)
-@guarded
+@guard
 @options.takes_settings()
 def run(
     *,
@@ -96,17 +96,17 @@ def run(
     from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.bugs.run import BugRun, run_bugs
 
-    chosen, errors = _chosen(names or [], every=asked.every), messages(quiet=quiet)
+    chosen, errors = _bugs_to_run(names or [], every=asked.every), messages(quiet=quiet)
     endings, start = [], time.monotonic()
-    with resumable(), ConsoleProgress(errors, quiet=quiet) as progress:
+    with suggest_resuming(), ConsoleProgress(errors, quiet=quiet) as progress:
         where = asked.out, asked.black_box
         how = BugRun(*where, seed=seed, jobs=jobs, on_step=errors.print, on_progress=progress)
         for ending in run_bugs(chosen, how):
             endings.append(ending)
             if not quiet or len(chosen) == 1:
                 results().print("\n".join(_ending_lines(ending)) + "\n" * (len(chosen) > 1))
-    proved = sum(one.outcome is not None and one.outcome.is_proved for one in endings)
-    failed = sum(one.outcome is None for one in endings)
+    proved = sum(ending.outcome is not None and ending.outcome.is_proved for ending in endings)
+    failed = sum(ending.outcome is None for ending in endings)
     if len(endings) > 1:
         seconds = time.monotonic() - start
         text = f"{proved} of {counted(len(endings), 'bug')} proved in {duration(seconds)}"
@@ -118,11 +118,11 @@ def run(
     raise typer.Exit(ExitCode.INCONCLUSIVE if only_failed else ExitCode.VIOLATION)
 
 
-def _chosen(names: Sequence[str], *, every: bool) -> list[Bug]:
+def _bugs_to_run(names: Sequence[str], *, every: bool) -> list[Bug]:
     """The bugs to run.
 
     Raises:
-        SettingsError: If none is named, or some are although all are to run.
+        SettingsError: If no bug is named, or some are named together with `every`.
     """
     from dpaudit.bugs.bug import Status, bug_named, known_bugs
 
@@ -134,12 +134,12 @@ def _chosen(names: Sequence[str], *, every: bool) -> list[Bug]:
 
 
 def _ending_lines(ending: BugEnding) -> list[str]:
-    """What was found of one bug."""
+    """The lines about one bug."""
     bug, outcome = ending.bug, ending.outcome
     if outcome is None:
         return wrapped(f"NOT RUN  {bug.id}: {ending.reason}", rest="  ")
-    found = "PROVED" if outcome.is_proved else "NOT PROVED"
-    lines = wrapped(f"{found}  {bug.id}: {bug.flaw}", rest="  ")
+    word = "PROVED" if outcome.is_proved else "NOT PROVED"
+    lines = wrapped(f"{word}  {bug.id}: {bug.flaw}", rest="  ")
     for name, side in outcome.sides():
         rows = [
             Row(name, side.account),

@@ -1,7 +1,7 @@
-"""Commands: their help in panels, defaults from a file, groups of them, and usage errors in a line.
+"""Commands: help in panels, defaults from a file, groups, and usage errors in one line.
 
-The modules of a group's commands are imported when they are called: so `dpaudit --help` and a
-mistyped command cost no more than Typer, and no command imports what only another one needs.
+A command's module is imported when the command is called, so `dpaudit --help` and a mistyped
+command load only Typer, and no command loads what only another one needs.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def option(
 
 HELP_ALL: Final = "--help-all"
 SET: Final = "set"
-"""The parameter of a command that takes settings by name whose own options are hidden."""
+"""The parameter that takes, by name, settings whose own options are hidden."""
 _OPTIONS_AGAIN: Final = ("neighbours", "effort")
-"""Settings that the release before took by name alone."""
+"""Settings that the previous release took only as `--set NAME=VALUE`."""
 _SHOWS_ALL: Final = "dpaudit.help_all"
 _ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
@@ -49,7 +49,7 @@ _ORDER: Final = (
     *(_ARGUMENTS, Panel.INPUT, Panel.CLAIM, _OWN_PANEL, Panel.ATTACK, Panel.PLAN),
     *(Panel.MORE_AUDITS, Panel.RULES, Panel.OUTPUT, Panel.MACHINE),
 )
-"""The panels in the order of the help: what a command reads, what it does, where and how."""
+"""The panels in the order of the help: inputs, what a command does, where and how it runs."""
 _NOTE: Final = re.compile(r"  \[(.*)\]$")
 """What typer adds to a help text: the default, the smallest value, whether it is required.
 
@@ -85,16 +85,16 @@ class PanelledCommand(TyperCommand):
     Its epilog holds the examples, one on each line.
 
     Attributes:
-        brief: Names of the parameters that the help lists; all if there are none. A command that
-            has some takes `HelpAll`.
+        brief: Names of the parameters that the help lists; empty for all. A command with a brief
+            help takes `HelpAll`.
     """
 
     brief: frozenset[str] = frozenset()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuses several tables where one is read: typer would take the last."""
-        table: Any = next((one for one in self.params if one.name == "data"), None)
-        given = sum(one.partition("=")[0] == "--data" for one in args)
+        table: Any = next((param for param in self.params if param.name == "data"), None)
+        given = sum(arg.partition("=")[0] == "--data" for arg in args)
         if table is not None and not table.multiple and given > 1:
             raise typer.BadParameter(
                 "one table is read, and several are given; dpaudit audit and dpaudit replay take "
@@ -118,13 +118,13 @@ class PanelledCommand(TyperCommand):
         panels: dict[str, list[tuple[str, str]]] = {}
         listed = self.get_params(ctx)
         if self.brief and not ctx.meta.get(_SHOWS_ALL):
-            listed = [one for one in listed if one.name in self.brief or not one.expose_value]
-        for one in sorted(listed, key=_rank):
-            record = one.get_help_record(ctx)
+            listed = [p for p in listed if p.name in self.brief or not p.expose_value]
+        for param in sorted(listed, key=_rank):
+            record = param.get_help_record(ctx)
             if record is not None:
                 name = _TYPE.sub("", record[0]).ljust(_LONGEST_NAME)
                 text = _NOTE.sub(_default_sentence, record[1]).replace("-", _UNBROKEN)
-                title = _last(panels) if _is_help(one) else _panel(one)
+                title = _last(panels) if _is_help(param) else _panel(param)
                 panels.setdefault(title, []).append((name, text))
         for title, rows in panels.items():
             with formatter.section(title):
@@ -154,12 +154,12 @@ class ConfiguredCommand(PanelledCommand):
         if ctx.resilient_parsing or asked_for_help:
             return super().parse_args(ctx, args)
         ctx.auto_envvar_prefix = f"DPAUDIT_{(self.name or '').upper()}"
-        from dpaudit.auditing.configuration import configured, in_use
+        from dpaudit.auditing.configuration import file_in_use, read_options
 
         try:
-            file = in_use(ctx.find_root().params.get("config"), Path.cwd())
-            of_file = {} if file is None else configured(file)
-            known = {one.name for one in self.params}
+            file = file_in_use(ctx.find_root().params.get("config"), Path.cwd())
+            of_file = {} if file is None else read_options(file)
+            known = {param.name for param in self.params}
             ctx.default_map = {name: of for name, of in of_file.items() if name in known}
             words, notes = self._by_option(args)
             rest = super().parse_args(ctx, words)
@@ -176,7 +176,7 @@ class ConfiguredCommand(PanelledCommand):
         taken = {name for name, place in places.items() if place == "DEFAULT_MAP"}
         taken -= {name for name, of in ctx.params.items() if of is None}
         if "generator" not in taken and "parameters" in taken:
-            ctx.params["parameters"] = None  # they are those of the generator of the file
+            ctx.params["parameters"] = None  # those of the file belong to the file's generator
             taken.remove("parameters")
         if taken:
             keys = ", ".join(sorted(taken)).replace("_", "-")
@@ -187,14 +187,14 @@ class ConfiguredCommand(PanelledCommand):
         """The words with an option, hidden or not, for each `--set NAME=VALUE`.
 
         Returns:
-            The words, and a line on each that is spelled as in earlier releases.
+            The words, and a note on each that is spelled as in earlier releases.
 
         Raises:
-            SettingsError: If one is no such pair, is given twice, or is neither true nor false.
+            SettingsError: If an entry is not NAME=VALUE, is repeated, or must be true or false.
         """
-        by_name = {_key(one): one for one in self.params if getattr(one, "hidden", False)}
-        again = {_key(one): one for one in self.params if one.name in _OPTIONS_AGAIN}
-        former = {flag for one in by_name.values() for flag in (*one.opts, *one.secondary_opts)}
+        by_name = {_key(param): param for param in self.params if getattr(param, "hidden", False)}
+        again = {_key(param): param for param in self.params if param.name in _OPTIONS_AGAIN}
+        former = {flag for p in by_name.values() for flag in (*p.opts, *p.secondary_opts)}
         words, notes, seen, rest = list[str](), list[str](), set[str](), iter(args)
         for word in rest:
             flag, equals, pair = word.partition("=")
@@ -215,7 +215,7 @@ class ConfiguredCommand(PanelledCommand):
             seen.add(name)
             if name in again:
                 notes.append(f"--set {name}: written as --{name} from the next release on")
-            words += _typed(option, name, text)
+            words += _option_words(option, name, text)
         return words, notes
 
 
@@ -224,7 +224,7 @@ def _key(option: Any) -> str:
     return str(option.name).replace("_", "-")
 
 
-def _typed(option: Any, name: str, text: str) -> list[str]:
+def _option_words(option: Any, name: str, text: str) -> list[str]:
     """The words of an option with a value.
 
     Raises:
@@ -255,8 +255,8 @@ def _source(ctx: Any, name: str) -> str:
 
 def _default_sentence(note: re.Match[str]) -> str:
     """The default that a note of typer names, as a sentence of the help text."""
-    defaults = [one for one in note[1].split("; ") if one.startswith("default: ")]
-    return "".join(f" Default: {one.removeprefix('default: ')}." for one in defaults)
+    defaults = [part for part in note[1].split("; ") if part.startswith("default: ")]
+    return "".join(f" Default: {default.removeprefix('default: ')}." for default in defaults)
 
 
 def _rank(param: Any) -> int:
@@ -286,11 +286,11 @@ class Command(NamedTuple):
 
     Attributes:
         summary: The first line of its help.
-        place: Its module in `dpaudit.cli` and its function there, or a `typer.Typer` with commands
-            of its own, as MODULE:NAME; if empty, both are called as the command is.
+        place: MODULE:NAME of its function, or of a `typer.Typer` with commands of its own, in
+            `dpaudit.cli`; if empty, module and function have the name of the command.
         configured: Whether it takes defaults from a configuration file.
         examples: Lines at the end of its help.
-        brief: Options that its help lists, if that is not all of them.
+        brief: Options that its help lists, if not all.
     """
 
     summary: str
@@ -300,7 +300,7 @@ class Command(NamedTuple):
     brief: tuple[str, ...] = ()
 
     def imported(self, name: str) -> Any:
-        """What the command of this name calls."""
+        """Imports the function, or the `typer.Typer`, behind the command of this name."""
         own = name.replace("-", "_")
         module, _, attribute = (self.place or f"{own}:{own}").partition(":")
         return getattr(import_module(f"dpaudit.cli.{module}"), attribute)
@@ -318,10 +318,10 @@ class SuggestingGroup(TyperGroup):
 
 
 class DefaultingGroup(SuggestingGroup):
-    """Commands by name, the first of which may be called without its name.
+    """Commands by name; the first one may be called without its name.
 
     Attributes:
-        takes_argument: Whether any other word begins the first command, too, not only an option.
+        takes_argument: Whether any unknown word calls the first command, not only an option.
     """
 
     takes_argument: ClassVar[bool] = False
@@ -339,7 +339,7 @@ class LazyGroup(SuggestingGroup):
 
     Attributes:
         sections: The commands by name, under the headings of the help, in its order.
-        renamed: What is typed today in place of commands that are gone.
+        renamed: The replacements of removed commands.
     """
 
     sections: ClassVar[Mapping[str, Mapping[str, Command]]] = {}
@@ -348,14 +348,14 @@ class LazyGroup(SuggestingGroup):
     @property
     def known(self) -> dict[str, Command]:
         """All commands by name."""
-        return {name: one for part in self.sections.values() for name, one in part.items()}
+        return {name: command for part in self.sections.values() for name, command in part.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands."""
         return list(self.known)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Finds the command that is called; one that is gone is answered with its new form."""
+        """Finds the command that is called; for a removed one names its replacement."""
         if args[0] in self.renamed:
             new = self.renamed[args[0]]
             raise UsageError(f"no such command {args[0]!r}: did you mean `{new}`?")
@@ -363,19 +363,19 @@ class LazyGroup(SuggestingGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Imports a command; None if there is no such command."""
-        found = self.known.get(cmd_name)
-        if found is None:
+        entry = self.known.get(cmd_name)
+        if entry is None:
             return None
-        value = found.imported(cmd_name)
+        value = entry.imported(cmd_name)
         if not isinstance(value, typer.Typer):
             alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-            kind = ConfiguredCommand if found.configured else PanelledCommand
-            alone.command(cmd_name, cls=kind, epilog="\n".join(found.examples))(value)
+            kind = ConfiguredCommand if entry.configured else PanelledCommand
+            alone.command(cmd_name, cls=kind, epilog="\n".join(entry.examples))(value)
             value = alone
         command = typer.main.get_command(value)
         command.name = cmd_name
         if isinstance(command, PanelledCommand):
-            command.brief = frozenset(found.brief)
+            command.brief = frozenset(entry.brief)
         return command
 
     def main(self, *args: Any, **options: Any) -> Any:
@@ -400,7 +400,7 @@ class LazyGroup(SuggestingGroup):
         width = max(map(len, self.known))
         for title, commands in self.sections.items():
             with formatter.section(title):
-                rows = [(name.ljust(width), one.summary) for name, one in commands.items()]
+                rows = [(name.ljust(width), command.summary) for name, command in commands.items()]
                 formatter.write_dl(rows)
 
 
@@ -408,7 +408,7 @@ UsageError: Any = typer.BadParameter.__base__
 """The base class of typer's usage errors; not among its public names."""
 
 TABLE_ENDINGS: Final = (".csv", ".csv.gz", ".parquet", ".pq", ".xlsx", ".tsv")
-"""How names of tables end: they stand after --data."""
+"""Endings of table files, which belong after --data."""
 _EXTRA: Final = re.compile(r"^Got unexpected extra argument.*? \((.*)\)$")
 _WANTED: Final = {
     "float_parsing": "a number",
@@ -431,32 +431,31 @@ def _usage_line(error: Any) -> str:
     """
     kind, context, parameter = type(error).__name__, error.ctx, getattr(error, "param", None)
     if kind == "NoSuchOption" and context is not None:
-        what = f"no such option {error.option_name}{_close(error.option_name, context)}"
+        what = f"no such option {error.option_name}{_suggestion(error.option_name, context)}"
         if error.option_name == "--exit-zero" and "fail_on" in _names(context):
             what = "--exit-zero is no option: give --fail-on never"
     elif kind == "MissingParameter" and parameter is not None:
         what = f"{_with_value(parameter)} is missing"
     elif parameter is not None:
-        what = _refused(error)
+        what = _refusal(error)
     elif kind == "BadOptionUsage":
         what = error.message.removeprefix("Option ").replace("'", "").rstrip(".")
     else:
         what = _EXTRA.sub(r"too many arguments: \1", error.message)
         if what.endswith(TABLE_ENDINGS) and context is not None and "data" in _names(context):
             what += " (a table is given by --data)"
-    return f"error: {what}{_read_on(error)}"
+    return f"error: {what}{_help_hint(error)}"
 
 
 def _names(context: Any) -> list[str]:
-    return [one.name for one in context.command.params]
+    return [param.name for param in context.command.params]
 
 
-def _close(name: str, context: Any) -> str:
-    """The option of the command that is spelled most like an unknown one."""
-    shown = [
-        one for one in context.command.get_params(context) if not getattr(one, "hidden", False)
-    ]
-    names = [flag[2:] for one in shown for flag in one.opts if flag.startswith("--")]
+def _suggestion(name: str, context: Any) -> str:
+    """Suggests the option of the command whose spelling is closest to an unknown one."""
+    params = context.command.get_params(context)
+    shown = [param for param in params if not getattr(param, "hidden", False)]
+    names = [flag[2:] for param in shown for flag in param.opts if flag.startswith("--")]
     return did_you_mean(name.lstrip("-"), names).replace("'", "'--", 1)
 
 
@@ -474,13 +473,13 @@ def _with_value(parameter: Any) -> str:
     return f"{_name(parameter)} {parameter.metavar}"
 
 
-def _refused(error: Any) -> str:
-    """Which value is refused, and why."""
+def _refusal(error: Any) -> str:
+    """Says which value is refused, and why."""
     name = _name(error.param)
-    found: list[Any] = getattr(error.__cause__, "errors", list)()
-    if not found:
+    errors: list[Any] = getattr(error.__cause__, "errors", list)()
+    if not errors:
         return f"{name} is refused: {error.message.rstrip('.')}"
-    first = found[0]
+    first = errors[0]
     prefix = error.ctx.auto_envvar_prefix
     if prefix and error.param.resolve_envvar_value(error.ctx) == first["input"]:
         name = f"{prefix}_{error.param.name.upper()}"
@@ -490,8 +489,8 @@ def _refused(error: Any) -> str:
     return f"{name}: {error.message.removeprefix('Value error, ').rstrip('.')}"
 
 
-def _read_on(error: Any) -> str:
-    """The help to read: the long one for an option that the short one omits."""
+def _help_hint(error: Any) -> str:
+    """Names the help to read: the full one for an option that the brief one omits."""
     context = error.ctx
     if context is None:
         return ""

@@ -12,7 +12,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import option
-from dpaudit.cli.console import ExitCode, guarded, results, write_asked
+from dpaudit.cli.console import ExitCode, guard, results, write_named
 from dpaudit.errors import InputError
 from dpaudit.files import io_reason
 from dpaudit.formatting import Row, listed, row_lines
@@ -33,7 +33,7 @@ Out = Annotated[
 ]
 
 
-@guarded
+@guard
 def compare(
     runs: Annotated[
         list[Path],
@@ -81,7 +81,7 @@ def _versions(folder: Path) -> tuple[list[Path], list[str]]:
     if len(inside) < 2:
         count = "only one finished run" if inside else "no finished runs"
         raise InputError(f"{folder} holds {count}: give a folder of two run folders or more")
-    return sorted(inside, key=_natural), sorted(path.name for path in begun.difference(inside))
+    return sorted(inside, key=_natural_key), sorted(path.name for path in begun.difference(inside))
 
 
 def _show(
@@ -102,12 +102,12 @@ def _show(
         _check_kind(file)
     loaded = [AuditResult.load(path) for path in paths]
     comparison = compared(
-        dict(zip(_named(paths), loaded, strict=True)),
+        dict(zip(_shortest_names(paths), loaded, strict=True)),
         reference=reference,
         reproduce=shlex.join(["dpaudit", *words]),
     )
     for file in out:
-        write_asked(file, _written(comparison, file), option="out")
+        write_named(file, _render(comparison, file), option="out")
     output = results()
     if json:
         output.print(comparison.to_json(), end="")
@@ -120,11 +120,11 @@ def _show(
     raise typer.Exit(ExitCode.PASS)
 
 
-def _named(paths: Sequence[Path]) -> list[str]:
-    """Folders by the shortest ends of their paths that differ.
+def _shortest_names(paths: Sequence[Path]) -> list[str]:
+    """Names folders by the shortest ends of their paths that differ.
 
     Raises:
-        InputError: If one is given twice.
+        InputError: If a folder is given twice.
     """
     from dpaudit.results.result import RESULT_FILE
 
@@ -140,7 +140,7 @@ def _named(paths: Sequence[Path]) -> list[str]:
     return next(names for names in ends if len(set(names)) == len(names))
 
 
-def _natural(path: Path) -> list[tuple[int, str]]:
+def _natural_key(path: Path) -> list[tuple[int, str]]:
     """Sort key that puts v9 before v10: numbers by value, the rest by letters."""
     parts = re.findall(r"\d+|\D+", path.name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
@@ -154,8 +154,8 @@ def _check_kind(file: Path) -> None:
         raise InputError(f"`out` is {file}: its name must end in one of {', '.join(_KINDS)}")
 
 
-def _written(comparison: Comparison, file: Path) -> str:
-    """The comparison as the name of a file asks for it."""
+def _render(comparison: Comparison, file: Path) -> str:
+    """The comparison in the format of the file's name."""
     from dpaudit.comparison.render import comparison_page, draw_forest
     from dpaudit.report.figures import standalone
     from dpaudit.report.render import page_html, page_markdown

@@ -60,7 +60,7 @@ EXIT_CODES: Final = {
 
 
 def exit_code(verdict: Verdict, fail_on: FailOn) -> ExitCode:
-    """The exit code of a verdict; an invalid run passes only where nothing fails."""
+    """The exit code of a verdict; an invalid run passes only under `FailOn.NEVER`."""
     if fail_on is FailOn.NEVER or verdict in (Verdict.CONSISTENT, Verdict.MEASURED):
         return ExitCode.PASS
     if verdict is Verdict.VIOLATION:
@@ -81,7 +81,7 @@ REPEATABLE = {
 """Settings with several values, and the option that gives one of them."""
 
 
-def spelled(message: str, *, options: Collection[str] = ()) -> str:
+def spell_options(message: str, *, options: Collection[str] = ()) -> str:
     """A message of the core with its settings spelled as options: `` `one_run` `` as --one-run.
 
     Args:
@@ -93,15 +93,15 @@ def spelled(message: str, *, options: Collection[str] = ()) -> str:
     """
     from dpaudit.auditing.games import by_name, keywords
 
-    def as_option(found: re.Match[str]) -> str:
-        name, value = found.groups()
+    def as_option(match: re.Match[str]) -> str:
+        name, value = match.groups()
         if "set" in options and name in by_name():
             word = f"--set {name.replace('_', '-')}"
             return (
                 word if value is None else f"{word}={value.lower() if value in _BOOLS else value}"
             )
         if name not in keywords() and name not in options:
-            return found[0]
+            return match[0]
         option = REPEATABLE.get(name, f"--{name.replace('_', '-')}")
         return option if value in (None, "True") else f"{option} {value}"
 
@@ -112,9 +112,9 @@ _BOOLS: Final = ("True", "False")
 
 
 class _Tolerant(io.TextIOBase):
-    """A stream that survives a closed pipe or a full disk: what is not written is noted.
+    """A stream that survives a closed pipe or a full disk, and keeps the error.
 
-    The exit code says what was found, so no failure to print it may change it.
+    The exit code states the finding, so a failure to print must not change it.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -200,28 +200,28 @@ class Printable(Protocol):
 
 
 def show(
-    found: Printable,
+    finding: Printable,
     *,
     json: bool,
     quiet: bool,
     text: Callable[[str], str] = str,
     rows: Iterable[Row] = (),
 ) -> None:
-    """Prints what a command found.
+    """Prints the finding of a command.
 
     Args:
-        found: What it found.
+        finding: The finding.
         json: Whether to print one JSON document.
         quiet: Whether to print one line only.
-        text: Applied to its text if the whole text is printed.
-        rows: What stands below the whole text.
+        text: Applied to the text if all of it is printed.
+        rows: Printed below the text.
     """
     if json:
-        results().print(found.to_json(), end="")
+        results().print(finding.to_json(), end="")
     elif quiet:
-        results().print(found.headline)
+        results().print(finding.headline)
     else:
-        results().print("\n".join([text(str(found)), *row_lines(rows)]))
+        results().print("\n".join([text(str(finding)), *row_lines(rows)]))
 
 
 def progress_of(line: Callable[[T], str], *, quiet: bool) -> Callable[[T], None] | None:
@@ -229,12 +229,12 @@ def progress_of(line: Callable[[T], str], *, quiet: bool) -> Callable[[T], None]
     return None if quiet else lambda step: messages().print(line(step))
 
 
-def write_asked(path: Path, content: str | bytes, *, option: str) -> None:
+def write_named(path: Path, content: str | bytes, *, option: str) -> None:
     """Writes a file that an option names.
 
     Args:
         path: The file.
-        content: What it holds.
+        content: Its content.
         option: The option, as Python spells it.
 
     Raises:
@@ -249,13 +249,13 @@ def write_asked(path: Path, content: str | bytes, *, option: str) -> None:
 
 
 def require_folders(**files: Path | None) -> None:
-    """Refuses files that could not be written in the end, before any work.
+    """Refuses, before any work, output files whose folder does not exist.
 
     Args:
         files: The files that options name, if any, by the option as Python spells it.
 
     Raises:
-        InputError: If the folder of one does not exist.
+        InputError: If a folder does not exist.
     """
     for name, path in files.items():
         if path is not None and not path.parent.is_dir():
@@ -278,12 +278,12 @@ def write_pages(page: Page, *, html: Path | None, markdown: Path | None) -> None
     from dpaudit.report.render import page_html, page_markdown
 
     if html is not None:
-        write_asked(html, page_html(page), option="html")
+        write_named(html, page_html(page), option="html")
     if markdown is not None:
-        write_asked(markdown, page_markdown(page), option="markdown")
+        write_named(markdown, page_markdown(page), option="markdown")
 
 
-def guarded(command: Callable[P, None]) -> Callable[P, None]:
+def guard(command: Callable[P, None]) -> Callable[P, None]:
     """Turns every exception of a command into one line on standard error and an exit code.
 
     A command that has written its result elsewhere, or that ends with a verdict, raises
@@ -298,10 +298,10 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         try:
             _run(command, *args, **kwargs)
         except typer.Exit:
-            if reason := _unwritten(output):
+            if reason := _output_failure(output):
                 messages().print(f"note: {reason}; the exit code says what was found")
             raise
-        reason = _unwritten(output)
+        reason = _output_failure(output)
         if reason and not isinstance(output.failure, BrokenPipeError):
             _fail(f"error: {reason}", ExitCode.INTERNAL)
 
@@ -316,7 +316,7 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
     except typer.Exit:
         raise
     except InputError as error:
-        _fail(f"error: {spelled(error_text(error), options=kwargs)}", ExitCode.USAGE)
+        _fail(f"error: {spell_options(error_text(error), options=kwargs)}", ExitCode.USAGE)
     except InterruptedRunError as error:
         _fail(str(error), ExitCode.INTERRUPTED)
     except KeyboardInterrupt:
@@ -331,8 +331,8 @@ def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         _fail(f"internal error: {error_line(error)}", ExitCode.INTERNAL)
 
 
-def _unwritten(output: _Tolerant) -> str:
-    """Why the result is not printed as a whole; empty if it is."""
+def _output_failure(output: _Tolerant) -> str:
+    """Why the result was not printed completely; empty if it was."""
     output.flush()
     if output.failure is None:
         return ""
@@ -342,8 +342,8 @@ def _unwritten(output: _Tolerant) -> str:
 def end_program(code: int) -> NoReturn:
     """Ends the program with an exit code that neither a stream nor a thread can change.
 
-    What standard output and error still hold and cannot write is given up: Python would try again
-    and exit with 120. A thread that foreign code has left running is not waited for.
+    Buffered output that cannot be written is dropped, because Python would try again and exit with
+    120. Threads that foreign code left running are not waited for.
     """
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -358,7 +358,7 @@ def end_program(code: int) -> NoReturn:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Drops what a stream holds and cannot write, and everything written to it later."""
+    """Drops what a stream has buffered, and everything written to it later."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -372,8 +372,8 @@ def _fail(message: str, code: ExitCode) -> NoReturn:
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
-    """Adds to an interruption the command that resumes.
+def suggest_resuming() -> Iterator[None]:
+    """Adds the command that resumes to the message of an interruption.
 
     Raises:
         InterruptedRunError: On Ctrl-C, with that command.
@@ -387,7 +387,7 @@ def resumable() -> Iterator[None]:
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """Treats SIGTERM and a closed terminal as Ctrl-C: what finished is kept, workers stop."""
+    """Treats SIGTERM and a closed terminal like Ctrl-C: results are kept and workers stop."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del number, frame

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import guarded, messages, results, resumable, write_asked
+from dpaudit.cli.console import guard, messages, results, suggest_resuming, write_named
 from dpaudit.formatting import Row, headed, row_lines
 from dpaudit.model.setting import Option, Panel
 
@@ -43,7 +43,7 @@ class DemoOptions:
     open_report: Annotated[bool, Option(panel=Panel.OUTPUT)] = True
 
 
-@guarded
+@guard
 @options.takes_settings()
 def demo(
     *,
@@ -61,15 +61,15 @@ def demo(
     from dpaudit.results.result import report_row
     from dpaudit.results.sentences import headline
 
-    out, output, found = asked.out, results(), {}
+    out, output, audits = asked.out, results(), {}
     for name, known in _TOYS.items():
-        found[name] = _audited(name, out / name, jobs=jobs, quiet=quiet)
+        audits[name] = _run_audit(name, out / name, jobs=jobs, quiet=quiet)
         rows = [Row("toy", f"{name} {known}"), report_row(out / name)]
-        output.print("\n".join([*headed(headline(found[name]), rows), ""]))
+        output.print("\n".join([*headed(headline(audits[name]), rows), ""]))
     page = out / "compare.html"
     again = shlex.join(["dpaudit", "compare", *(str(out / name) for name in _TOYS)])
-    compared = comparison_page(compare(found, reproduce=again))
-    write_asked(page, page_html(compared), option="out")
+    compared = comparison_page(compare(audits, reproduce=again))
+    write_named(page, page_html(compared), option="out")
     own = "dpaudit audit my.py:Gan --data t.csv --epsilon 1 --delta 1e-5"
     rows = [Row("both", str(page), whole=True), Row("next", own, whole=True)]
     output.print("\n".join(row_lines(rows)))
@@ -77,7 +77,7 @@ def demo(
         typer.launch(page.resolve().as_uri())
 
 
-def _audited(name: str, folder: Path, *, jobs: int | None, quiet: bool) -> AuditResult:
+def _run_audit(name: str, folder: Path, *, jobs: int | None, quiet: bool) -> AuditResult:
     """One audit, in its run folder."""
     from dpaudit.auditing.entry import run_audit
     from dpaudit.auditing.games import audit_settings, audited_table, build_spec
@@ -85,5 +85,5 @@ def _audited(name: str, folder: Path, *, jobs: int | None, quiet: bool) -> Audit
 
     settings = audit_settings(shadow_models=MODELS, probe=False)
     spec = build_spec(name, audited_table(_TABLE, None, settings), settings)
-    with resumable(), ConsoleProgress(messages(), quiet=quiet) as progress:
+    with suggest_resuming(), ConsoleProgress(messages(), quiet=quiet) as progress:
         return run_audit(spec, folder, jobs=jobs, on_progress=progress)

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, results
+from dpaudit.cli.console import ExitCode, guard, results
 from dpaudit.errors import RegistryError, RunFolderError, SettingsError
 from dpaudit.formatting import Row, counted, headed, labelled
 from dpaudit.model.setting import Option, Panel
@@ -37,7 +37,7 @@ class WorkerOptions:
     data: Annotated[str | None, Option("FILE", panel=Panel.INPUT)] = None
 
 
-@guarded
+@guard
 @options.takes_settings()
 def doctor(
     *,
@@ -60,11 +60,11 @@ def doctor(
     output = results()
     findings = list(_findings())
     problems = sum(not good for good, _ in findings)
-    found = "READY  this installation can run audits"
+    headline = "READY  this installation can run audits"
     if problems:
-        found = f"NOT READY  {counted(problems, 'problem')} in {len(findings)} checks"
+        headline = f"NOT READY  {counted(problems, 'problem')} in {len(findings)} checks"
     rows = [Row("ok" if good else "PROBLEM", text) for good, text in findings]
-    output.print("\n".join(headed(found, rows)))
+    output.print("\n".join(headed(headline, rows)))
     if problems:
         raise typer.Exit(ExitCode.USAGE)
 
@@ -101,17 +101,17 @@ def _plugin_findings() -> Iterator[tuple[bool, str]]:
     for group in (GENERATORS, ATTACKS):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = plugins(group)
-        yield bool(found), f"{group}: {', '.join(name for name, _ in found)}"
+            named = plugins(group)
+        yield bool(named), f"{group}: {', '.join(name for name, _ in named)}"
         for warning in caught:
             yield False, str(warning.message)
 
 
 def _environment_findings() -> Iterator[tuple[bool, str]]:
-    """The environments of libraries; one that is not there is no problem."""
+    """The environments of libraries; a missing one is not a problem."""
     from dpaudit.plugins.named import libraries
 
-    for environment in {one.environment.name: one.environment for one in libraries()}.values():
+    for environment in {of.environment.name: of.environment for of in libraries()}.values():
         named = f"environment {environment.name}"
         try:
             built = environment.built

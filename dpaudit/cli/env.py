@@ -9,7 +9,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import PanelledCommand, SuggestingGroup
-from dpaudit.cli.console import guarded, messages, results
+from dpaudit.cli.console import guard, messages, results
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
     Environment,
@@ -39,14 +39,14 @@ Name = Annotated[
 
 
 @env.command("list", cls=PanelledCommand)
-@guarded
+@guard
 def list_environments() -> None:
     """Lists all environments, created or not, and their state."""
     from dpaudit.bugs.bug import known_environments
 
     rows, folders = [("environment", "state")], set()
-    known = {one.folder: one.name for one in _registered().values()}
-    of_bugs = {one.folder for one in known_environments()}
+    known = {library.folder: library.name for library in _registered().values()}
+    of_bugs = {bug.folder for bug in known_environments()}
     for folder, name in sorted({**known, **existing_environments()}.items(), key=itemgetter(1)):
         built = read_built(folder)
         folders.add(str(folder.parent))
@@ -60,13 +60,13 @@ def list_environments() -> None:
             state = f"missing: dpaudit env create {name}"
         rows.append((name, state))
     ready = sum(read_built(folder) is not None for folder in known)
-    found = f"ENVIRONMENTS  {ready} of {len(known)} libraries are ready"
+    text = f"ENVIRONMENTS  {ready} of {len(known)} libraries are ready"
     kept = [Row("folder", folder, whole=True) for folder in sorted(folders)]
-    results().print("\n".join([*headed(found, kept), "", *aligned(rows)]))
+    results().print("\n".join([*headed(text, kept), "", *aligned(rows)]))
 
 
 @env.command(cls=PanelledCommand)
-@guarded
+@guard
 def create(
     name: Name,
     python: options.Python = None,
@@ -83,7 +83,7 @@ def create(
 
 
 @env.command(cls=PanelledCommand)
-@guarded
+@guard
 def remove(
     names: Annotated[
         list[str],
@@ -109,7 +109,7 @@ def _registered() -> dict[str, Environment]:
     from dpaudit.released_data.anonymeter.run import ENVIRONMENT
 
     return {ENVIRONMENT.name: ENVIRONMENT} | {
-        one.environment.name: one.environment for one in libraries()
+        library.environment.name: library.environment for library in libraries()
     }
 
 

@@ -10,7 +10,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
-from dpaudit.cli.console import ExitCode, guarded, results, show, write_asked
+from dpaudit.cli.console import ExitCode, guard, results, show, write_named
 from dpaudit.errors import InputError
 from dpaudit.formatting import Row, headed
 from dpaudit.model.setting import Option
@@ -43,7 +43,7 @@ class PackOptions:
 
 
 @evidence.command(cls=PanelledCommand)
-@guarded
+@guard
 @options.takes_settings()
 def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
     """Writes a finished audit as one file.
@@ -52,7 +52,7 @@ def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
     and verdict with numpy and scipy alone. The pack has what result.json has, and so no records.
     The same run gives the same file.
     """
-    from dpaudit.evidence.pack import KEY, digest, pack_files, signed, zipped
+    from dpaudit.evidence.pack import KEY, add_signature, digest, pack_files, zip_files
     from dpaudit.results.result import AuditResult
 
     out, sign = asked.out, asked.sign
@@ -66,9 +66,9 @@ def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
             ) from None
         raise
     if sign is not None:
-        files = signed(files, sign)
-    content = zipped(files)
-    write_asked(out, content, option="out")
+        files = add_signature(files, sign)
+    content = zip_files(files)
+    write_named(out, content, option="out")
     facts = [
         Row("files", ", ".join(sorted(files))),
         Row("SHA-256", digest(content), whole=True),
@@ -79,7 +79,7 @@ def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
 
 
 @evidence.command(cls=PanelledCommand)
-@guarded
+@guard
 def verify(
     path: Annotated[Path, typer.Argument(metavar="PACK", help="Pack to check.")],
     key: Annotated[
@@ -98,8 +98,8 @@ def verify(
     """
     from dpaudit.evidence.check import check_pack
 
-    found = check_pack(path, key=key)
-    show(found, json=json, quiet=quiet)
-    if found.differences:
+    check = check_pack(path, key=key)
+    show(check, json=json, quiet=quiet)
+    if check.differences:
         raise typer.Exit(ExitCode.VIOLATION)
-    raise typer.Exit(ExitCode.INCONCLUSIVE if found.not_recomputed else ExitCode.PASS)
+    raise typer.Exit(ExitCode.INCONCLUSIVE if check.not_recomputed else ExitCode.PASS)

@@ -10,7 +10,7 @@ import typer
 
 from dpaudit.auditing.run_options import Machine
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, resumable, show
+from dpaudit.cli.console import ExitCode, guard, messages, show, suggest_resuming
 from dpaudit.formatting import Row
 from dpaudit.model.setting import Option
 
@@ -30,7 +30,7 @@ class Suspects:
     shadow_models: Annotated[int | None, Option("N")] = None
 
 
-@guarded
+@guard
 @options.takes_settings(without=("worker_memory",))
 def explain(
     *,
@@ -59,7 +59,7 @@ def explain(
     names = ", ".join(inquiry.suspects)
     errors.print(f"suspects: {names}; {inquiry.settings.game.shadow_models} shadow models each")
     fixed = []
-    with resumable(), workers_ended():
+    with suggest_resuming(), workers_ended():
         for place, name in enumerate(inquiry.suspects, start=1):
             errors.print(f"{place} of {len(inquiry.suspects)}: {name} fixed")
             with ConsoleProgress(errors, quiet=quiet) as progress:

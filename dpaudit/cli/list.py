@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.console import guarded, messages, results
+from dpaudit.cli.console import guard, messages, results
 from dpaudit.errors import RegistryError
 from dpaudit.formatting import Row, aligned, did_you_mean, headed, labelled, one_line, wrapped
 from dpaudit.model.choices import Access, WorstCase
@@ -30,7 +30,7 @@ class Group(StrEnum):
     LIBRARIES = "libraries"
 
 
-@guarded
+@guard
 def list_registered(
     name: Annotated[
         str | None,
@@ -45,32 +45,32 @@ def list_registered(
 ) -> None:
     """Lists generators, attacks, bounds, worst cases and libraries, or describes one of them."""
     if name is None:
-        for one in Group:
-            results().print(f"{one}:")
-            _list_group(one)
+        for group in Group:
+            results().print(f"{group}:")
+            _list_group(group)
     elif name in tuple(Group):
         _list_group(Group(name))
     else:
         _describe(name)
 
 
-def _list_group(one: Group) -> None:
+def _list_group(group: Group) -> None:
     from dpaudit.bounds.table import BOUNDS
     from dpaudit.plugins.named import libraries
     from dpaudit.plugins.registry import ATTACKS, GENERATORS
 
     output = results()
-    if one is Group.LIBRARIES:
+    if group is Group.LIBRARIES:
         for of in libraries():
             names = ", ".join(f"{of.name}:{method}" for method in of.methods)
             output.print("\n".join(wrapped(of.account, first="  ", rest="  ")))
             output.print("\n".join(wrapped(names, first="    ", rest="    ")))
         return
-    if one is Group.BOUNDS:
+    if group is Group.BOUNDS:
         entries = {entry.key.value: entry.account for entry in BOUNDS}
-    elif one is Group.WORST_CASES:
+    elif group is Group.WORST_CASES:
         entries = {case.value: case.meaning for case in WorstCase}
-    elif one is Group.ATTACKS:
+    elif group is Group.ATTACKS:
         entries = _registered(ATTACKS, _attack)
     else:
         entries = _registered(GENERATORS, _summary)
@@ -86,10 +86,10 @@ def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = plugins(group)
+        named = plugins(group)
     for warning in caught:
         messages().print(f"warning: {warning.message}")
-    entries = {name: account(value) for name, value in found}
+    entries = {name: account(value) for name, value in named}
     for name in entries:
         missing = missing_extra(name, group)
         if missing is not None:
@@ -129,7 +129,7 @@ def _describe(name: str) -> None:
     value = _find(name)
     output.print(f"{name}\n")
     described, _, _ = (inspect.getdoc(value) or "(no description)").partition("\n\nRaises:\n")
-    output.print("\n".join(_reflowed(described)))
+    output.print("\n".join(_reflow(described)))
     parameters = [
         parameter
         for parameter in inspect.signature(value).parameters.values()  # type: ignore[arg-type]  # a class or function
@@ -138,7 +138,7 @@ def _describe(name: str) -> None:
     no_default = inspect.Parameter.empty
     is_attack = name in names(ATTACKS) and name not in names(GENERATORS)
     _show_parameters(
-        {one.name: None if one.default is no_default else str(one.default) for one in parameters},
+        {p.name: None if p.default is no_default else str(p.default) for p in parameters},
         given="from Python" if is_attack else "-p NAME=VALUE",
     )
 
@@ -159,7 +159,7 @@ def _show_parameters(defaults: Mapping[str, str | None], *, given: str = "-p NAM
     results().print("\n".join(["", *(aligned(rows) if defaults else ["takes no parameters"])]))
 
 
-def _reflowed(docstring: str) -> list[str]:
+def _reflow(docstring: str) -> list[str]:
     """A docstring in lines of a terminal: source is wider. Entries of a section keep their own."""
     lines, block = list[str](), list[str]()
     for line in [*docstring.splitlines(), ""]:

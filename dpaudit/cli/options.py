@@ -20,7 +20,7 @@ from dpaudit.auditing.games import Keyword, audit_settings, keywords, keywords_i
 from dpaudit.auditing.run_options import Machine, Outputs
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli.command import SET, TABLE_ENDINGS, option
-from dpaudit.cli.console import spelled
+from dpaudit.cli.console import spell_options
 from dpaudit.errors import InputError
 from dpaudit.model.choices import FailOn
 from dpaudit.model.setting import Panel
@@ -50,7 +50,7 @@ def of_setting(
     flags = spelling.spelled(name)
     if default is True:
         flags = (f"{flags[0]}/--no-{flags[0][2:]}",)
-    text = spelled(keyword.description, options=options)
+    text = spell_options(keyword.description, options=options)
     if _typed(keyword) == list[str]:
         before, named, after = text.partition(" Default:")
         text = f"{before} Repeatable.{named}{after}"
@@ -89,8 +89,8 @@ def _registered_generators(incomplete: str) -> list[str]:
 
 def _refuse_table(generator: str | None) -> str | None:
     if generator is not None and generator.endswith(TABLE_ENDINGS):
-        said = f"{generator} is a table: name a generator, then --data {generator}"
-        raise typer.BadParameter(said)
+        message = f"{generator} is a table: name a generator, then --data {generator}"
+        raise typer.BadParameter(message)
     return generator
 
 
@@ -239,17 +239,17 @@ def takes_settings(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         given = inspect.signature(command, eval_str=True)
-        whole = any(one.annotation is AuditSettings for one in given.parameters.values())
+        whole = any(param.annotation is AuditSettings for param in given.parameters.values())
         groups: dict[str, Mapping[str, Keyword]] = {}
         required = set[str]()
         taken = {*without}
-        for name, one in given.parameters.items():
-            known = _settings_in(one.annotation, names if name == "settings" else ())
+        for name, param in given.parameters.items():
+            known = _settings_in(param.annotation, names if name == "settings" else ())
             if known:
                 groups[name] = {of: each for of, each in known.items() if of not in taken}
                 taken |= groups[name].keys()
-                if known is not keywords() and is_dataclass(one.annotation):
-                    required |= _required(one.annotation)
+                if known is not keywords() and is_dataclass(param.annotation):
+                    required |= _required(param.annotation)
         options = {*given.parameters, *taken, *([SET] if whole else [])}
 
         @functools.wraps(command)
@@ -257,13 +257,13 @@ def takes_settings(
             values.pop(SET, None)
             for name, group in groups.items():
                 asked = {of: values.pop(of) for of in group}
-                values[name] = _built(given.parameters[name].annotation, asked)
+                values[name] = _build(given.parameters[name].annotation, asked)
             command(**values)
 
         shown = list[inspect.Parameter]()
-        for name, one in given.parameters.items():
+        for name, param in given.parameters.items():
             if name not in groups:
-                shown.append(one.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+                shown.append(param.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             for of, keyword in groups.get(name, {}).items():
                 words = of_setting(
                     of, keyword, options=options, in_audit=whole, required=of in required
@@ -288,7 +288,7 @@ def _settings_in(kind: Any, names: Collection[str]) -> Mapping[str, Keyword]:
     return keywords_in(kind) if is_dataclass(kind) and isinstance(kind, type) else {}
 
 
-def _built(kind: Any, asked: Mapping[str, Any]) -> Any:
+def _build(kind: Any, asked: Mapping[str, Any]) -> Any:
     """Settings from those that were typed."""
     given = {name: value for name, value in asked.items() if value is not None}
     if "parameters" in given:
@@ -302,7 +302,7 @@ def _built(kind: Any, asked: Mapping[str, Any]) -> Any:
 
 def _required(kind: Any) -> set[str]:
     """The fields of settings that have no default."""
-    return {one.name for one in fields(kind) if one.default is one.default_factory is MISSING}
+    return {of.name for of in fields(kind) if of.default is of.default_factory is MISSING}
 
 
 def _parameter(name: str, keyword: Keyword, words: Any, *, required: bool) -> inspect.Parameter:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpaudit.auditing.games import keywords_of
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
-from dpaudit.cli.console import results, spelled
+from dpaudit.cli.console import results, spell_options
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.formatting import (
     Row,
@@ -210,7 +210,7 @@ def _rows(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
     if sizing.asked_row.max_provable <= claim.value:
         yield Row("too small", "even an attack without errors could not prove more than the claim")
     for label, fact, _ in sizing.details:
-        yield Row(label, spelled(fact, options=("data",)).replace("`", ""))
+        yield Row(label, spell_options(fact, options=("data",)).replace("`", ""))
     unknown = "not known: --set time-one=true trains one model and multiplies"
     yield from cost.rows or [Row("cost", sizing.cost or unknown)]
     # An attack that looks at rows may see more in more of them.
@@ -244,7 +244,7 @@ def _next(sizing: Sizing, settings: AuditSettings) -> Iterator[Row]:
     again = f"after another audit: a fresh --seed; {error} error adds to what that one spent"
     yield Row("then", again)
     if sizing.advice:
-        yield Row("then", spelled(sizing.advice))
+        yield Row("then", spell_options(sizing.advice))
 
 
 class AuditCost(NamedTuple):
@@ -266,7 +266,7 @@ class AuditCost(NamedTuple):
 
 
 def cost_of(
-    settings: AuditSettings, one: ModelCost, *, together: bool, jobs: int | None
+    settings: AuditSettings, cost: ModelCost, *, together: bool, jobs: int | None
 ) -> AuditCost:
     """What an audit costs; `together`: whether its generator trains many models at once."""
     import loky
@@ -277,9 +277,9 @@ def cost_of(
     planned = game_of(settings.game).trainings(settings, together)
     workers = 1 if planned.alone else jobs or loky.cpu_count()
     several = planned.models > 1
-    total = planned.seconds(per_model=one.model, per_control=one.control, workers=workers)
-    each = f"{rounded(one.model)} s {'a' if several else 'the'} model"
-    each += f", {rounded(one.control)} s a control"
+    total = planned.seconds(per_model=cost.model, per_control=cost.control, workers=workers)
+    each = f"{rounded(cost.model)} s {'a' if several else 'the'} model"
+    each += f", {rounded(cost.control)} s a control"
     if together:
         each += "; trained together they take less"
     trained = [f"{planned.models} models" if several else "one model"]
@@ -289,16 +289,16 @@ def cost_of(
         trained.append(counted(planned.repeats, "repeat"))
     about = "at most about" if planned.at_most else "about"
     what = f"{', '.join(trained)} and {planned.controls} controls"
-    rows = [Row("cost", f"{about} {duration(total)} for {what} ({each})"), *_memory(one, workers)]
+    rows = [Row("cost", f"{about} {duration(total)} for {what} ({each})"), *_memory(cost, workers)]
     more = None
-    if one.larger is not None:
-        seconds = one.larger.seconds
+    if cost.larger is not None:
+        seconds = cost.larger.seconds
         if seconds is not None:  # controls train nothing, but have larger tables too
             seconds = planned.seconds(per_model=seconds, per_control=seconds, workers=workers)
-        more = MoreRows(one.larger.rows, seconds)
-        rows.append(_larger(one.larger, more))
+        more = MoreRows(cost.larger.rows, seconds)
+        rows.append(_larger(cost.larger, more))
     parts = {name: getattr(planned, name) for name in ("models", "repeats", "controls")}
-    return AuditCost(total, parts, one.memory, more, tuple(rows))
+    return AuditCost(total, parts, cost.memory, more, tuple(rows))
 
 
 def _larger(larger: RowsCost, more: MoreRows) -> Row:
@@ -312,9 +312,9 @@ def _larger(larger: RowsCost, more: MoreRows) -> Row:
     return Row("rows", f"{times} cost {cost} and {_MAY_SHOW}: --set rows={larger.rows}")
 
 
-def _memory(one: ModelCost, workers: int) -> list[Row]:
-    if one.memory is None:
+def _memory(cost: ModelCost, workers: int) -> list[Row]:
+    if cost.memory is None:
         return []
-    size = f"about {one.memory / _MEGABYTE:,.0f} MB"
+    size = f"about {cost.memory / _MEGABYTE:,.0f} MB"
     each = "for the worker process" if workers == 1 else f"for each of {workers} worker processes"
     return [Row("memory", f"{size} {each}")]

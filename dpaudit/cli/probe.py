@@ -9,17 +9,17 @@ import typer
 from dpaudit.cli import options
 from dpaudit.cli.console import (
     ExitCode,
-    guarded,
+    guard,
     progress_of,
     require_folders,
     show,
-    spelled,
+    spell_options,
     write_pages,
 )
 from dpaudit.probe.catalogue import ProbeSettings
 
 
-@guarded
+@guard
 @options.takes_settings()
 def probe(
     *,
@@ -54,7 +54,7 @@ def probe(
         on_progress=progress_of(line, quiet=quiet),
     )
     write_pages(probe_page(report), html=html, markdown=markdown)
-    show(report, json=json, quiet=quiet, text=partial(spelled, options=("fits",)))
+    show(report, json=json, quiet=quiet, text=partial(spell_options, options=("fits",)))
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
     if not report.ran:

@@ -15,7 +15,7 @@ from dpaudit.cli import options
 from dpaudit.cli.command import HelpAll
 from dpaudit.cli.console import (
     exit_code,
-    guarded,
+    guard,
     messages,
     require_folders,
     show,
@@ -88,7 +88,7 @@ class SearchOptions:
     out: Annotated[str, Option("FOLDER")] = "dpaudit-search"
 
 
-@guarded
+@guard
 @options.takes_settings(
     *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
     *("max_rows_per_unit", "worst_case", "neighbours_file", "worker_memory"),

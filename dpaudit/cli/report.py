@@ -12,7 +12,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import option
-from dpaudit.cli.console import ExitCode, guarded, results, write_asked
+from dpaudit.cli.console import ExitCode, guard, results, write_named
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import Row, row_lines
 from dpaudit.model.choices import Assumption, FigureName
@@ -52,7 +52,7 @@ class BoundsOptions:
     assume: Annotated[Assumption | None, Option("MECHANISM")] = None
 
 
-@guarded
+@guard
 @options.takes_settings()
 def report(
     *,
@@ -98,12 +98,12 @@ def report(
         if out is None:
             raise SettingsError("`figure` needs a file: give --out FILE.pdf, .svg or .png")
         drawn = figure_file(result, figure, out.suffix, width=width, height=height)
-        write_asked(out, drawn, option="out")
-        said = {"figure": str(out), "caption": caption(result, figure)}
+        write_named(out, drawn, option="out")
+        facts = {"figure": str(out), "caption": caption(result, figure)}
         if json:
-            output.print(json_module.dumps(said, indent=2))
+            output.print(json_module.dumps(facts, indent=2))
         else:
-            rows = [Row(name, words) for name, words in said.items()]
+            rows = [Row(name, words) for name, words in facts.items()]
             output.print("\n".join(row_lines(rows)))
         raise typer.Exit(ExitCode.PASS)
     write_reports(result, result.folder)
@@ -132,7 +132,7 @@ def _print_bounds(
     Raises:
         InputError: If the run has no delta, or scored no attack.
     """
-    from dpaudit.results.recomputed import Asked, delta_of, lines_of, recomputed
+    from dpaudit.results.recomputed import Asked, delta_of, lines_of, recompute
 
     own = delta_of(result)
     if own is None and (delta is not None or assume is not None):
@@ -146,10 +146,10 @@ def _print_bounds(
         confidence=result.confidence if confidence is None else confidence,
         assume=assume,
     )
-    found = recomputed(asked)
-    if not found.bounds:
+    bounds = recompute(asked)
+    if not bounds.bounds:
         raise InputError(f"{result.folder} scored no attack, so there is nothing to bound")
     if json:
-        results().print(found.to_json(), end="")
+        results().print(bounds.to_json(), end="")
     else:
-        results().print("\n".join(lines_of(asked, found.bounds)))
+        results().print("\n".join(lines_of(asked, bounds.bounds)))

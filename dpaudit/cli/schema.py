@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from dpaudit.cli import options
-from dpaudit.cli.console import guarded, messages, results
+from dpaudit.cli.console import guard, messages, results
 
 
-@guarded
+@guard
 def schema(
     data: options.Tables,
     links: options.Links = None,
@@ -24,9 +24,9 @@ def schema(
 
     assert data is not None  # typer asks for it
     whose = None if unit is None else Unit(column=unit)
-    found = load_given(data, None, whose, links or ()).schema
-    results().print(json.dumps(found.to_document(), indent=2))
-    if found.inferred:
+    inferred = load_given(data, None, whose, links or ()).schema
+    results().print(json.dumps(inferred.to_document(), indent=2))
+    if inferred.inferred:
         messages().print(
             "next: save it to a file, replace its bounds and categories by what the documentation "
             'of the data says, delete "inferred", and give the file with --schema'

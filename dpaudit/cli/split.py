@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dpaudit.cli import options
-from dpaudit.cli.console import guarded, messages, results
+from dpaudit.cli.console import guard, messages, results
 from dpaudit.model.setting import Option
 
 
@@ -30,7 +30,7 @@ class SplitOptions:
     seed: Annotated[int | None, Option("S")] = None
 
 
-@guarded
+@guard
 @options.takes_settings()
 def split(*, data: options.Data, how: SplitOptions) -> None:
     """Splits a table by fair coins, so that a release trained on train.csv can be audited.
@@ -41,11 +41,11 @@ def split(*, data: options.Data, how: SplitOptions) -> None:
     from dpaudit.released_data import split as tossed
     from dpaudit.released_data import write_split
 
-    found = tossed(data, coins=how.coins, unit=how.unit, seed=how.seed)
-    train, holdout, coin_file = write_split(found, how.to)
-    results().print(f"{train}: {len(found.train)} rows, for training")
-    results().print(f"{holdout}: {len(found.holdout)} rows, to keep from the people who train")
-    results().print(f"{coin_file}: {found.number} coins, to keep from the people who train")
+    parts = tossed(data, coins=how.coins, unit=how.unit, seed=how.seed)
+    train, holdout, coin_file = write_split(parts, how.to)
+    results().print(f"{train}: {len(parts.train)} rows, for training")
+    results().print(f"{holdout}: {len(parts.holdout)} rows, to keep from the people who train")
+    results().print(f"{coin_file}: {parts.number} coins, to keep from the people who train")
     messages().print(
         f"then: dpaudit audit-data --synthetic FILE --train {train} --holdout {holdout} --coins "
         f"{coin_file}"

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.console import ExitCode, guarded, messages, results, write_asked
+from dpaudit.cli.console import ExitCode, guard, messages, results, write_named
 from dpaudit.errors import InputError
 from dpaudit.model.setting import Option
 from dpaudit.results.phrases import PUBLIC_SCHEMA
@@ -31,7 +31,7 @@ class SynthesizeOptions:
     seed: Annotated[int | None, Option("S")] = None
 
 
-@guarded
+@guard
 @options.takes_settings()
 def synthesize(
     *,
@@ -73,8 +73,8 @@ def synthesize(
         "seed": seed,
     }
     claim_file = out.with_name(f"{out.name}.claim.json")
-    write_asked(out, synthetic.to_csv(index=False), option="out")
-    write_asked(claim_file, json.dumps(document, indent=2) + "\n", option="out")
+    write_named(out, synthetic.to_csv(index=False), option="out")
+    write_named(claim_file, json.dumps(document, indent=2) + "\n", option="out")
     results().print(f"{out}\n{claim_file}")
     notes = messages(quiet=quiet)
     if seed is not None:

@@ -11,16 +11,16 @@ from dpaudit.cli import options
 from dpaudit.cli.command import option
 from dpaudit.cli.console import (
     ExitCode,
-    guarded,
+    guard,
     messages,
     require_folders,
     show,
-    spelled,
+    spell_options,
     write_pages,
 )
 
 
-@guarded
+@guard
 def trace(
     generator: options.GeneratorName,
     data: options.Data,
@@ -54,5 +54,5 @@ def trace(
         on_progress=None if quiet else messages().print,
     )
     write_pages(trace_page(report), html=html, markdown=markdown)
-    show(report, json=json, quiet=quiet, text=partial(spelled, options=("schema",)))
+    show(report, json=json, quiet=quiet, text=partial(spell_options, options=("schema",)))
     raise typer.Exit(ExitCode.VIOLATION if report.violated else ExitCode.PASS)

@@ -8,7 +8,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import option
-from dpaudit.cli.console import ExitCode, guarded, progress_of, require_folders, show, write_asked
+from dpaudit.cli.console import ExitCode, guard, progress_of, require_folders, show, write_named
 from dpaudit.usefulness.settings import UtilitySettings
 
 TestOption = Annotated[
@@ -20,7 +20,7 @@ TestOption = Annotated[
 ]
 
 
-@guarded
+@guard
 @options.takes_settings()
 def utility(
     *,
@@ -57,6 +57,6 @@ def utility(
         on_progress=progress_of(line, quiet=quiet),
     )
     if markdown is not None:
-        write_asked(markdown, report.to_markdown(), option="markdown")
+        write_named(markdown, report.to_markdown(), option="markdown")
     show(report, json=json, quiet=quiet)
     raise typer.Exit(ExitCode.PASS if report.main.beats_noise else ExitCode.INCONCLUSIVE)

@@ -26,7 +26,7 @@ _GRAVEST: Final = (
 )
 _ABSENT: Final = "not given"
 _SOURCE: Final = "source code"
-"""A fact that older results lack: it is compared if both have it."""
+"""A fact that older results lack; it is compared only if both results have it."""
 _DIGITS: Final = 12
 """Characters shown of a digest of source code."""
 _RELEASE: Final = ": "
@@ -45,7 +45,7 @@ class ComparedRun:
     """One of the audits.
 
     Attributes:
-        name: What it is called here.
+        name: Its name in the comparison.
         generator: What was audited.
         audit: What it found.
     """
@@ -59,8 +59,8 @@ class RunChanges(NamedTuple):
     """The differences between a run and its reference.
 
     Attributes:
-        before: Name of the one that it is compared with.
-        after: Its name.
+        before: Name of the reference.
+        after: Name of the run.
         changes: The differences.
     """
 
@@ -78,10 +78,10 @@ class Comparison(Document):
         verdict: The most severe verdict.
         runs: The audits, two or more.
         changes: What differs, run by run from the second on.
-        reproduce: The command that puts them side by side again; absent where none was given.
+        reproduce: The command that repeats the comparison; absent if none was given.
 
     Raises:
-        InputError: If there are fewer than two, or two have one name.
+        InputError: If there are fewer than two runs, or names are not unique.
     """
 
     schema_version = 1
@@ -103,8 +103,8 @@ class Comparison(Document):
     @property
     def quantity(self) -> Quantity | None:
         """The quantity that all claims limit; None if it differs."""
-        found = {run.audit.claim.quantity for run in self.runs}
-        return found.pop() if len(found) == 1 else None
+        quantities = {run.audit.claim.quantity for run in self.runs}
+        return quantities.pop() if len(quantities) == 1 else None
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -121,8 +121,8 @@ def compare(
     """Puts audits side by side.
 
     Args:
-        runs: The results of two or more audits by what they are to be called, in order.
-        reference: Which of them each is compared with.
+        runs: The results of two or more audits by name, in order.
+        reference: The run with which each is compared.
         reproduce: The command that compares them, for the report.
 
     Returns:
@@ -141,8 +141,8 @@ def compare(
             for name, record in named
         ),
         changes=tuple(
-            RunChanges(old, new, changes(one, other))
-            for (old, one), (new, other) in zip(before, named[1:], strict=True)
+            RunChanges(old, new, changes(was, now))
+            for (old, was), (new, now) in zip(before, named[1:], strict=True)
         ),
         reproduce=reproduce,
     )
@@ -188,16 +188,16 @@ def changes(before: AuditRecord, after: AuditRecord) -> tuple[Change, ...]:
     Returns:
         The differences: first those of the generator, then of the audit, then of the software.
     """
-    found = []
+    changed = []
     old, new = _facts(before), _facts(after)
     for part in ChangedPart:
         first, second = old[part], new[part]
         for what in dict.fromkeys([*first, *second]):
-            one, other = first.get(what, _ABSENT), second.get(what, _ABSENT)
-            unknown = what == _SOURCE and _ABSENT in (one, other)
-            if one != other and not unknown:
-                found.append(Change(part, what, one, other))
-    return tuple(found)
+            was, now = first.get(what, _ABSENT), second.get(what, _ABSENT)
+            unknown = what == _SOURCE and _ABSENT in (was, now)
+            if was != now and not unknown:
+                changed.append(Change(part, what, was, now))
+    return tuple(changed)
 
 
 def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:

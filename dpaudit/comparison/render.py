@@ -52,7 +52,7 @@ def comparison_table(comparison: Comparison) -> ReportTable:
 
 
 def _narrow(table: ReportTable) -> ReportTable:
-    """The runs without their generators, for a terminal: these stand in what differs."""
+    """The runs for a terminal, without their generators, which are among the differences."""
     header, *rows = ((run, *cells) for run, _, *cells in (table.header, *table.rows))
     return ReportTable(header, tuple(rows), frozenset(at - 1 for at in table.numeric))
 
@@ -65,19 +65,19 @@ def _withheld(comparison: Comparison) -> list[Row]:
 
 def _changed_rows(step: RunChanges) -> list[Row]:
     """What differs between two runs."""
-    said = [f"{what} {new} (was {old})" for _, what, old, new in step.changes]
-    what = "; ".join(said) or "nothing differs but what was found"
+    texts = [f"{what} {new} (was {old})" for _, what, old, new in step.changes]
+    what = "; ".join(texts) or "nothing differs but what was found"
     rows = [Row("changed", f"{step.after}, compared with {step.before}: {what}")]
     return [*rows, Row("careful", _OTHER_EXPERIMENT)] if other_experiment(step) else rows
 
 
 def _word(comparison: Comparison) -> str:
-    """What a comparison is called in its headline."""
+    """The word that begins a comparison's headline."""
     return "HISTORY" if comparison.reference is Reference.PREVIOUS else "COMPARISON"
 
 
 def other_experiment(step: RunChanges) -> bool:
-    """Whether the audits differ, and not only what was audited."""
+    """Whether the audits differ, and not only the generators."""
     return any(change.part is ChangedPart.AUDIT for change in step.changes)
 
 
@@ -112,7 +112,7 @@ def comparison_page(comparison: Comparison) -> Page:
                 table=comparison_table(comparison),
             ),
             Block(title="What changed"),
-            *map(_changed, comparison.changes),
+            *map(_changes_block, comparison.changes),
         ),
         clauses=COMPARISON,
         reproduce=None if command is None else Step(command=command),
@@ -163,7 +163,7 @@ def _next(comparison: Comparison) -> str:
     )
 
 
-def _changed(step: RunChanges) -> Block:
+def _changes_block(step: RunChanges) -> Block:
     title = f"From {step.before} to {step.after}"
     if not step.changes:
         only = "Nothing differs but what was found."
@@ -229,10 +229,10 @@ def draw_forest(comparison: Comparison) -> str:
 
 def _reach(comparison: Comparison) -> float:
     """The end of the axis: beyond all bounds, and beyond claims close to them."""
-    found = [0.1]
+    values = [0.1]
     for run in comparison.runs:
-        found += [run.audit.proved or 0.0, run.audit.max_provable or 0.0]
-    reach = max(value for value in found if math.isfinite(value))
+        values += [run.audit.proved or 0.0, run.audit.max_provable or 0.0]
+    reach = max(value for value in values if math.isfinite(value))
     claims = [run.audit.claim.value for run in comparison.runs]
     return 1.08 * max([reach, *(claim for claim in claims if claim <= FAR * reach)])
 
@@ -252,8 +252,8 @@ def _note(run: ComparedRun) -> str:
     """The bound, and the verdict if the bound does not imply it."""
     audit = run.audit
     claimed, proved = claim_and_proof(audit.claim, audit.proved)
-    said = f"claim {claimed}" if audit.proved is None else f"≥ {proved}, claim {claimed}"
+    text = f"claim {claimed}" if audit.proved is None else f"≥ {proved}, claim {claimed}"
     if audit.is_withheld:
-        said = f"bound {WITHHELD}, claim {claimed}"
+        text = f"bound {WITHHELD}, claim {claimed}"
     decided = audit.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
-    return said if decided else f"{audit.verdict}: {said}"
+    return text if decided else f"{audit.verdict}: {text}"

@@ -1,4 +1,4 @@
-"""Whether an evidence pack is whole, and whether its verdict follows from what it holds."""
+"""Checks whether an evidence pack is intact, and whether its verdict follows from its content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Document
 from dpaudit.results.phrases import claim_and_relation
-from dpaudit.results.recomputed import Asked, NoProof, delta_of, recomputed
+from dpaudit.results.recomputed import Asked, NoProof, delta_of, recompute
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Check, Verdict
 from dpaudit.versions import __version__
@@ -45,8 +45,8 @@ class EvidenceCheck(Document):
         verdict: The recorded verdict.
         claim: The claim, in words.
         proved: The recorded bound; null if nothing was scored.
-        differences: What is not as the pack says; empty if nothing.
-        recomputed: What was recomputed and is as recorded.
+        differences: What differs from the pack's own statements; may be empty.
+        recomputed: What was recomputed and agrees with the record.
         not_recomputed: What the pack does not allow to recompute, and why.
         signature: "valid", "invalid" or "none".
         written_by: The version of dpaudit that wrote the pack.
@@ -79,9 +79,9 @@ class EvidenceCheck(Document):
         rows = [Row("claim", self.claim)]
         if self.proved is not None:
             rows.append(Row("bound", f"{rounded_down(self.proved)}, as recorded"))
-        rows += [Row("same", one) for one in self.recomputed]
-        rows += [Row("differs", one) for one in self.differences]
-        rows += [Row("open", one) for one in self.not_recomputed]
+        rows += [Row("same", part) for part in self.recomputed]
+        rows += [Row("differs", part) for part in self.differences]
+        rows += [Row("open", part) for part in self.not_recomputed]
         signature = {"none": "none: ask the author for the SHA-256 of the file"}
         rows.append(Row("signature", signature.get(self.signature, self.signature)))
         if self.written_by != self.checked_by:
@@ -89,7 +89,7 @@ class EvidenceCheck(Document):
         return "\n".join(headed(self.headline, rows))
 
 
-class _Found(NamedTuple):
+class _Notes(NamedTuple):
     same: list[str]
     different: list[str]
     unknown: list[str]
@@ -103,7 +103,7 @@ def check_pack(path: Path, *, key: Path | None = None) -> EvidenceCheck:
         key: The public key that must have signed it, PEM; None: any key in the pack.
 
     Returns:
-        What differs and what does not.
+        What differs and what agrees.
 
     Raises:
         InputError: If the archive, its manifest, its result or the key cannot be read.
@@ -115,56 +115,56 @@ def check_pack(path: Path, *, key: Path | None = None) -> EvidenceCheck:
             (Path(folder) / name).write_bytes(files[name])
         manifest = Manifest.load(Path(folder) / MANIFEST)
         record = AuditRecord.load(Path(folder) / RESULT)
-    found = _Found([], [], [])
-    signature = _signature(files, key, found)
-    _compare_files(files, manifest, record, found)
-    _compare_errors(record, found)
-    _compare_bounds(record, found)
-    _compare_verdict(record, found)
+    notes = _Notes([], [], [])
+    signature = _signature(files, key, notes)
+    _compare_files(files, manifest, record, notes)
+    _compare_errors(record, notes)
+    _compare_bounds(record, notes)
+    _compare_verdict(record, notes)
     return EvidenceCheck(
         verdict=record.verdict,
         claim=claim_and_relation(record.claim),
         proved=record.proved,
-        differences=tuple(found.different),
-        recomputed=tuple(found.same),
-        not_recomputed=tuple(found.unknown),
+        differences=tuple(notes.different),
+        recomputed=tuple(notes.same),
+        not_recomputed=tuple(notes.unknown),
         signature=signature,
         written_by=manifest.dpaudit,
         checked_by=__version__,
     )
 
 
-def _signature(files: Mapping[str, bytes], key: Path | None, found: _Found) -> str:
+def _signature(files: Mapping[str, bytes], key: Path | None, notes: _Notes) -> str:
     if SIGNATURE not in files or KEY not in files:
         if key is not None:
-            found.different.append("the pack has no signature")
+            notes.different.append("the pack has no signature")
         return "none"
     if is_signed(files, key):
         return "valid"
-    found.different.append("the signature is not one of this manifest by this key")
+    notes.different.append("the signature is not one of this manifest by this key")
     return "invalid"
 
 
 def _compare_files(
-    files: Mapping[str, bytes], manifest: Manifest, record: AuditRecord, found: _Found
+    files: Mapping[str, bytes], manifest: Manifest, record: AuditRecord, notes: _Notes
 ) -> None:
     held = {name: of for name, of in files.items() if name not in (MANIFEST, SIGNATURE, KEY)}
     wrong = [name for name, of in held.items() if manifest.files.get(name) != digest(of)]
     wrong += sorted(set(manifest.files) - set(held))
-    found.different.extend(f"{name} does not have the digest of the manifest" for name in wrong)
+    notes.different.extend(f"{name} does not have the digest of the manifest" for name in wrong)
     if not wrong:
-        found.same.append(f"SHA-256 of {len(held)} files")
+        notes.same.append(f"SHA-256 of {len(held)} files")
     if manifest.dpaudit != __version__ or wrong:
         return
     written = pack_files(record)
     other = [name for name, of in written.items() if files[name] != of]
-    found.different.extend(f"{name} is not what the result gives" for name in other)
+    notes.different.extend(f"{name} is not what the result gives" for name in other)
     if not other:
-        found.same.append("reports, script and manifest, written again from the result")
+        notes.same.append("reports, script and manifest, written again from the result")
 
 
-def _compare_errors(record: AuditRecord, found: _Found) -> None:
-    """Of the deciding attack: its threshold on its scores."""
+def _compare_errors(record: AuditRecord, notes: _Notes) -> None:
+    """Recounts the deciding attack's errors from its scores and its threshold."""
     if record.counts is None or record.threshold is None or not all(record.scores.values()):
         return
     import numpy as np
@@ -174,47 +174,47 @@ def _compare_errors(record: AuditRecord, found: _Found) -> None:
         for world in (World.IN, World.OUT)
     )
     errors = (int(np.sum(~inside)), int(np.sum(outside)), len(inside), len(outside))
-    _note(errors == tuple(record.counts), f"errors of {record.attack}", found)
+    _note(errors == tuple(record.counts), f"errors of {record.attack}", notes)
 
 
-def _compare_bounds(record: AuditRecord, found: _Found) -> None:
+def _compare_bounds(record: AuditRecord, notes: _Notes) -> None:
     asked = Asked(result=record, delta=delta_of(record), confidence=record.confidence, assume=None)
     labels = {entry.key.value: entry.label for entry in BOUNDS}
     proved = []
-    for row in recomputed(asked).bounds:
+    for row in recompute(asked).bounds:
         if row.reason not in (None, NoProof.COMPARED, NoProof.INVALID):
             continue
-        recorded = _recorded(record, row.attack, row.method)
+        recorded = _recorded_bound(record, row.attack, row.method)
         if recorded is None or row.value is None:
             continue
         proved.append(row.value)
         if row.method != ValidBound.SEQUENTIAL:
             same = math.isclose(row.value, recorded, rel_tol=_CLOSE, abs_tol=_CLOSE)
-            _note(same, f"{labels[row.method]} bound of {row.attack}", found)
+            _note(same, f"{labels[row.method]} bound of {row.attack}", notes)
     if record.game.may_stop:
-        found.unknown.append("the sequential bound, which needs every bet in order")
+        notes.unknown.append("the sequential bound, which needs every bet in order")
     if record.proved is not None:
-        reached = any(math.isclose(record.proved, one, abs_tol=_CLOSE) for one in proved)
-        _note(reached, "the bound that decides is one of these", found)
+        reached = any(math.isclose(record.proved, bound, abs_tol=_CLOSE) for bound in proved)
+        _note(reached, "the bound that decides is one of these", notes)
 
 
-def _recorded(record: AuditRecord, attack: str, method: str) -> float | None:
-    for one in record.attacks:
-        if one.name == attack:
-            return next((of for key, of in one.bounds.items() if key.value == method), None)
+def _recorded_bound(record: AuditRecord, attack: str, method: str) -> float | None:
+    for outcome in record.attacks:
+        if outcome.name == attack:
+            return next((of for key, of in outcome.bounds.items() if key.value == method), None)
     for canary in getattr(record.game, "attacks", ()):
         if canary.name == attack:
             return float(canary.bound)
     return None
 
 
-def _compare_verdict(record: AuditRecord, found: _Found) -> None:
-    """What follows from bound, claim, power, controls and checks."""
+def _compare_verdict(record: AuditRecord, notes: _Notes) -> None:
+    """Derives the verdict again from bound, claim, power, controls and checks."""
     if record.probe_proofs:
-        found.unknown.append("what the probes proved, which decided: run dpaudit probe")
+        notes.unknown.append("what the probes proved, which decided: run dpaudit probe")
         return
     if record.power is None:
-        found.unknown.append("the verdict: the audit ended before anything was scored")
+        notes.unknown.append("the verdict: the audit ended before anything was scored")
         return
     decision = decide(
         record.proved or 0.0,
@@ -223,7 +223,7 @@ def _compare_verdict(record: AuditRecord, found: _Found) -> None:
         [*_controls(record), *record.checks],
         confidence=record.confidence,
     )
-    _note(decision.verdict is record.verdict, f"the verdict: {decision.verdict}", found)
+    _note(decision.verdict is record.verdict, f"the verdict: {decision.verdict}", notes)
 
 
 def _controls(record: AuditRecord) -> Iterator[Check]:
@@ -233,5 +233,5 @@ def _controls(record: AuditRecord) -> Iterator[Check]:
             yield control_check(role, of, ran=record.ran)
 
 
-def _note(same: bool, what: str, found: _Found) -> None:
-    (found.same if same else found.different).append(what)
+def _note(same: bool, what: str, notes: _Notes) -> None:
+    (notes.same if same else notes.different).append(what)

@@ -1,4 +1,4 @@
-"""A finished audit as one file: what it holds, written the same every time, and read with care.
+"""A finished audit as one file: its content, written reproducibly and read defensively.
 
 Its manifest may be signed, by the package `cryptography` (extra `evidence`).
 """
@@ -41,7 +41,7 @@ _CONTENTS: Final = {
     "verify.py": "recomputes errors, bound and verdict with numpy and scipy alone",
 }
 _MOST_BYTES: Final = 64 * 2**20
-"""Of one unpacked file."""
+"""Largest size of an unpacked file."""
 _LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)
 _FLAVOURS: Final = {
     Quantity.EPSILON: "approximate differential privacy",
@@ -147,8 +147,8 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def zipped(files: Mapping[str, bytes]) -> bytes:
-    """An archive of these files: the same bytes for the same files, whenever it is written."""
+def zip_files(files: Mapping[str, bytes]) -> bytes:
+    """Archives files reproducibly: the same files always give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
@@ -167,7 +167,7 @@ def read_pack(path: Path) -> dict[str, bytes]:
         path: The archive.
 
     Raises:
-        InputError: If it cannot be read, or holds anything that no pack holds.
+        InputError: If it cannot be read, or holds a file that does not belong in a pack.
     """
     known = {*_CONTENTS, "README.md", MANIFEST, SIGNATURE, KEY}
     files: dict[str, bytes] = {}
@@ -195,7 +195,7 @@ def read_pack(path: Path) -> dict[str, bytes]:
     return files
 
 
-def signed(files: Mapping[str, bytes], key_file: Path) -> dict[str, bytes]:
+def add_signature(files: Mapping[str, bytes], key_file: Path) -> dict[str, bytes]:
     """The files of a pack with the Ed25519 signature of its manifest and the public key to it.
 
     Args:
@@ -227,7 +227,7 @@ def signed(files: Mapping[str, bytes], key_file: Path) -> dict[str, bytes]:
 
 
 def is_signed(files: Mapping[str, bytes], trusted: Path | None) -> bool:
-    """Whether the signature of a pack is one of its manifest.
+    """Whether the signature of a pack is a valid signature of its manifest.
 
     Args:
         files: The files, signature and public key among them.

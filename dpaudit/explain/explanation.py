@@ -61,10 +61,10 @@ class FixedAudit(NamedTuple):
 
     Attributes:
         suspect: What was fixed.
-        effect: What that did.
-        audit: What the fixed generator's audit found.
+        effect: The effect of the fix.
+        audit: The outcome of the fixed generator's audit.
         auc: AUC of the attack that separates the worlds most; None if none was scored.
-        limits: Confidence limits of it.
+        limits: Confidence limits of the AUC.
         folder: Where that audit ran, under the run's folder.
     """
 
@@ -177,13 +177,13 @@ class Explanation(Document):
         generator: Name of the generator that leaks.
         claim: The claim that it violates.
         confidence: Confidence of each bound by itself.
-        shadow_models: Models that each fixed generator was given at most.
+        shadow_models: Largest number of models for each fixed generator.
         allowed_auc: The largest area under the ROC curve that the claim allows.
         before: The leak.
         conclusion: The cause, in one sentence.
-        removed_by: The suspects without which it is gone: each alone if there are any, else all.
+        removed_by: The suspects whose fix removes it: single ones if there are any, else all.
         fixed: One audit for each suspect.
-        reproduce: The command that gives this explanation again.
+        reproduce: The command that repeats this explanation.
     """
 
     schema_version = 1
@@ -217,26 +217,26 @@ class Explanation(Document):
 
 
 def removing(fixed: Sequence[FixedAudit]) -> list[FixedAudit]:
-    """Those without which the leak is gone: each alone if there are any, else all together."""
-    found = [one for one in fixed if one.effect is Effect.REMOVES]
-    return [one for one in found if one.suspect != TOGETHER] or found
+    """The fixes that remove the leak: single ones if there are any, else all together."""
+    effective = [fix for fix in fixed if fix.effect is Effect.REMOVES]
+    return [fix for fix in effective if fix.suspect != TOGETHER] or effective
 
 
 def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
     """The cause of a leak, in one sentence."""
     removed = removing(fixed)
-    after = " and ".join(rounded_down(one.audit.proved) for one in removed)
+    after = " and ".join(rounded_down(fix.audit.proved) for fix in removed)
     bounds = f"bound {rounded_down(before.proved)} before, {after} after"
     names = {
-        effect: " or ".join(one.suspect for one in fixed if one.effect is effect)
+        effect: " or ".join(fix.suspect for fix in fixed if fix.effect is effect)
         for effect in Effect
     }
-    if [one.suspect for one in removed] == [TOGETHER]:
+    if [fix.suspect for fix in removed] == [TOGETHER]:
         if len(fixed) == 1:
             return f"fixing all suspects together removes the leak: {bounds}"
         return f"no fix alone removes the leak, all together do: {bounds}"
     if removed:
-        suspects = " or ".join(one.suspect for one in removed)
+        suspects = " or ".join(fix.suspect for fix in removed)
         alone = ", each alone," if len(removed) > 1 else ""
         return f"fixing {suspects}{alone} removes the leak: {bounds}"
     if unproved := names[Effect.UNPROVED]:
@@ -252,9 +252,9 @@ def conclusion(before: Before, fixed: Sequence[FixedAudit]) -> str:
 def _undecided(fixed: Sequence[FixedAudit]) -> list[str]:
     """Why some audits could not decide, with their suspects."""
     return [
-        f"{one.suspect}: {one.audit.reasons[0]}"
-        for one in fixed
-        if one.audit.verdict in (Verdict.INVALID, Verdict.INCONCLUSIVE) and one.audit.reasons
+        f"{fix.suspect}: {fix.audit.reasons[0]}"
+        for fix in fixed
+        if fix.audit.verdict in (Verdict.INVALID, Verdict.INCONCLUSIVE) and fix.audit.reasons
     ]
 
 
@@ -283,7 +283,7 @@ def explanation_page(explanation: Explanation) -> Page:
         word=word,
         finding=finding,
         about=f"Explanation of the violation by {explanation.generator}",
-        date=days(one.audit for one in explanation.fixed),
+        date=days(fix.audit for fix in explanation.fixed),
         lead=tuple(_lead(explanation)),
         result=Block(
             title="Result",
@@ -321,7 +321,7 @@ def _lead(explanation: Explanation) -> Iterator[str]:
 
 
 def _next(explanation: Explanation) -> str:
-    removed = [one for one in explanation.removed_by if one != TOGETHER]
+    removed = [name for name in explanation.removed_by if name != TOGETHER]
     if removed:
         return (
             f"Repair {removed[0]} in the generator, then audit it again with a fresh seed: other "
@@ -332,7 +332,7 @@ def _next(explanation: Explanation) -> str:
             "Repair all suspects in the generator, for none of them alone removes the leak, then "
             "audit it again with a fresh seed."
         )
-    if any(one.effect is Effect.UNPROVED for one in explanation.fixed):
+    if any(fix.effect is Effect.UNPROVED for fix in explanation.fixed):
         return "Run the same command with more shadow models (--shadow-models)."
     return (
         "Look elsewhere: dpaudit replay names the lines of Python code that a loss comes from, and "
@@ -343,10 +343,10 @@ def _next(explanation: Explanation) -> str:
 def _suspects(explanation: Explanation) -> Block:
     before = explanation.before
     rows = [(*_row("nothing", "proved", before.proved, before.auc), "-", "-")]
-    for one in explanation.fixed:
-        limits = "-" if one.limits is None else " to ".join(map(rounded, one.limits))
-        numbers = _row(one.suspect, EFFECTS[one.effect], one.audit.proved, one.auc)
-        rows.append((*numbers, limits, duration(one.audit.seconds)))
+    for fix in explanation.fixed:
+        limits = "-" if fix.limits is None else " to ".join(map(rounded, fix.limits))
+        numbers = _row(fix.suspect, EFFECTS[fix.effect], fix.audit.proved, fix.auc)
+        rows.append((*numbers, limits, duration(fix.audit.seconds)))
     return Block(
         title="Suspects",
         paragraphs=(
@@ -369,11 +369,11 @@ def _forest(explanation: Explanation) -> str:
     """The AUC of each fixed generator with its limits, next to what the claim allows."""
     auc, most = explanation.before.auc, explanation.allowed_auc
     rows = [ChartRow("nothing fixed", f"AUC {auc_text(auc)}", bound=auc, violates=True)]
-    for one in explanation.fixed:
-        name = f"{one.suspect} fixed: {EFFECTS[one.effect]}"
-        violates = one.effect is Effect.REMAINS
-        row = ChartRow(name, f"AUC {auc_text(one.auc)}", bound=one.auc, violates=violates)
-        rows.append(row._replace(reach=one.limits))
+    for fix in explanation.fixed:
+        name = f"{fix.suspect} fixed: {EFFECTS[fix.effect]}"
+        violates = fix.effect is Effect.REMAINS
+        row = ChartRow(name, f"AUC {auc_text(fix.auc)}", bound=fix.auc, violates=violates)
+        rows.append(row._replace(reach=fix.limits))
     ends = [1.0 - most, most, auc, *(end for row in rows for end in row.reach or ())]
     return draw_rows(
         Picture.SUSPECTS,

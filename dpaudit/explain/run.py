@@ -78,7 +78,7 @@ class FixedSpec(TwoWorldSpec):
 
     @property
     def reproduce(self) -> str:
-        """The command that gives this result again."""
+        """The command that repeats this audit."""
         return self.command
 
 
@@ -148,7 +148,7 @@ class Inquiry:
             allowed_auc=allowed_auc(self.claim),
             before=self.before,
             conclusion=conclusion(self.before, fixed),
-            removed_by=tuple(one.suspect for one in removing(fixed)),
+            removed_by=tuple(fix.suspect for fix in removing(fixed)),
             fixed=tuple(fixed),
             reproduce=self.reproduce,
         )
@@ -186,8 +186,8 @@ def inquire(
     Args:
         path: The run folder of an audit that found one.
         suspects: Which suspects to fix; all if empty.
-        shadow_models: Models for each suspect; if None those of the run, at most 400, or as many
-            more as it takes to find the leak again.
+        shadow_models: Models for each suspect; if None, those of the run up to 400, or as many as
+            it takes to find the leak again.
 
     Returns:
             The suspects and how to audit each.
@@ -270,7 +270,7 @@ def explain(
 def _enough_models(
     run: FinishedRun, claim: PrivacyClaim, asked: int | None
 ) -> tuple[AuditSettings[TwoWorlds], Before]:
-    """Settings with as many models as each suspect is given, and the leak with that many.
+    """Settings with the number of models for each suspect, and the leak at that number.
 
     With too few models to find the leak, any fix would seem to remove it.
     """
@@ -278,7 +278,7 @@ def _enough_models(
     models = min(EXPLAINED_MODELS, most) if asked is None else asked
     while True:
         settings = run.audit.settings.with_game(shadow_models=models)
-        before = _before(run, claim, settings)
+        before = _leak_before(run, claim, settings)
         if before is not None and before.proved > claim.epsilon:
             return settings, before
         if asked is not None:
@@ -289,15 +289,15 @@ def _enough_models(
         models = min(2 * models, most)  # that of the run found it
 
 
-def _before(
+def _leak_before(
     run: FinishedRun, claim: PrivacyClaim, settings: AuditSettings[TwoWorlds]
 ) -> Before | None:
-    """The leak as the run would have found it with that many models, whose outcomes it has."""
+    """The leak as the run's own trials show it with the settings' number of models."""
     if settings.game.shadow_models >= run.models:
-        found = run.result
-        if found.attack is None or found.proved is None or found.auc is None:
+        result = run.result
+        if result.attack is None or result.proved is None or result.auc is None:
             return None
-        return Before(found.attack, found.proved, found.auc)
+        return Before(result.attack, result.proved, result.auc)
     with run.opened() as store:
         attacked = attack_all(run.audit, store.outcomes(Role.AUDIT), Role.AUDIT, settings, claim)
     if not attacked:
@@ -359,8 +359,8 @@ def reopen(path: Path) -> FinishedRun:
     if result.game.unexplained:
         raise RunFolderError(f"{folder} is {result.game.unexplained}")
     if not result.proves_leak:
-        found = proofs_of(result.probe_alarms)
-        proved = "; a probe proved one, and its record names it" if found else ""
+        proofs = proofs_of(result.probe_alarms)
+        proved = "; a probe proved one, and its record names it" if proofs else ""
         raise RunFolderError(
             f"{folder} has no bound above its claim (verdict: {result.verdict}): there is nothing "
             f"to explain{proved}"
@@ -380,7 +380,7 @@ def reopen(path: Path) -> FinishedRun:
 
 
 def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
-    """The audit of a specification, whose settings stand there and in its result."""
+    """Rebuilds an audit from its specification and its result, which hold its settings."""
     target = result.target
     try:
         plain = {name: spec[name] for name in keywords() if name in spec}

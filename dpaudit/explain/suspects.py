@@ -40,7 +40,7 @@ def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
 
     Args:
         generator: The generator that leaks.
-        name: Named in messages.
+        name: The generator's name, for messages.
 
     Returns:
         Fixed generators by suspect: what `fixes` offers, the order of rows, all together. The
@@ -50,18 +50,18 @@ def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
         RegistryError: If `fixes` fails, or what it returns is not a mapping to generators.
     """
     offered = fixes_of(generator, name=name)
-    found = dict(offered)
-    found.setdefault(ROW_ORDER, with_rows_shuffled(generator))
+    suspects = dict(offered)
+    suspects.setdefault(ROW_ORDER, with_rows_shuffled(generator))
     fixed: Generator | None = generator
     for fix in offered:
         fixed = fixes_of(fixed, name=name).get(fix) if fixed is not None else None
-    if fixed is not None and len(found) > 1:
-        found[TOGETHER] = fixed if ROW_ORDER in offered else with_rows_shuffled(fixed)
-    return found
+    if fixed is not None and len(suspects) > 1:
+        suspects[TOGETHER] = fixed if ROW_ORDER in offered else with_rows_shuffled(fixed)
+    return suspects
 
 
 def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
-    """What a generator offers to fix; nothing if it has no `fixes`.
+    """The fixes that a generator offers; empty without `fixes`.
 
     Raises:
         RegistryError: As for `suspects_of`.
@@ -87,7 +87,8 @@ def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
 def with_rows_shuffled(generator: Generator) -> Generator:
     """The generator on a table whose rows are shuffled by each training's seed.
 
-    A record's place then carries no information. A generator that trains many at once still does.
+    A record's place then carries no information. A generator that trains many models at once still
+    does so.
     """
     if trains_many(generator):
         return ShuffledBatch(generator)
@@ -116,13 +117,13 @@ class Shuffled:
 
     def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
         """Trains on the shuffled table."""
-        order = _shuffled(np.arange(len(data)), seed)
+        order = _shuffle(np.arange(len(data)), seed)
         return train(self.generator, data.iloc[order].reset_index(drop=True), seed=seed)
 
 
 @dataclass(frozen=True)
 class ShuffledBatch(Shuffled):
-    """The same of a generator that trains many models at once, each on an order of its own.
+    """Shuffles the table of a generator that trains many models at once, for each model anew.
 
     They train on one table that holds the rows of each model in its order, one model after the
     other; each job drops the rows of all others.
@@ -145,7 +146,7 @@ class ShuffledBatch(Shuffled):
     def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
         """Trains a model for each job; that of `fit` on its rows."""
         orders = [
-            _shuffled(np.delete(np.arange(len(data)), list(job.dropped_rows)), job.seed)
+            _shuffle(np.delete(np.arange(len(data)), list(job.dropped_rows)), job.seed)
             for job in jobs
         ]
         stops = np.cumsum([len(order) for order in orders])
@@ -160,5 +161,5 @@ class ShuffledBatch(Shuffled):
         return self.generator.fit_many(rows, placed)
 
 
-def _shuffled(rows: IntArray, seed: int | None) -> IntArray:
+def _shuffle(rows: IntArray, seed: int | None) -> IntArray:
     return rng_of(seed, "row order").permutation(rows)

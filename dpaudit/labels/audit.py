@@ -52,7 +52,7 @@ from dpaudit.seeds import Stream
 _CHUNK = 2**21
 """Labels drawn at once."""
 _NEVER = 1e-15
-"""Less likely counts are left out: they do not occur in audits of fewer than 10^14 runs."""
+"""Probability below which counts are left out; they do not occur in fewer than 10^14 runs."""
 _MOST_LABELS = 2**14
 # Statistics that agree to this many digits are tied: rounding must not decide the choice.
 _DIGITS = 12
@@ -74,7 +74,7 @@ class LikelihoodRatioCuts(NamedTuple):
     """Every likelihood-ratio test, with its exact error rates.
 
     Attributes:
-        first: The attack guesses "in" from this count of telling labels on; shape [m].
+        first: The attack guesses "in" if at least this many labels are telling; shape [m].
         fnr: Its false-negative rate, shape [m].
         fpr: Its false-positive rate, shape [m].
     """
@@ -137,16 +137,16 @@ class VotePair:
 
     @cached_property
     def telling(self) -> int:
-        """The label, 0 or 1, that is no less likely in world "in"."""
+        """The label, 0 or 1, that is at least as likely in world "in" as in world "out"."""
         thresholds = self.table.thresholds
         return int(thresholds[self.votes_in] >= thresholds[self.votes_out])
 
     @cached_property
     def rates(self) -> Rates:
-        """The probability of the telling label: in world "in" never the smaller one."""
-        one = 1 << self.table.bits
+        """The probability of the telling label in each world."""
+        whole = 1 << self.table.bits
         ones = (self.table.thresholds[votes] for votes in (self.votes_in, self.votes_out))
-        return Rates(*((p if self.telling else one - p) / one for p in ones))
+        return Rates(*((p if self.telling else whole - p) / whole for p in ones))
 
     @cached_property
     def cuts(self) -> LikelihoodRatioCuts:
@@ -266,15 +266,15 @@ def detectable_leak(pair: VotePair, claim: PrivacyClaim, size: RunSize) -> float
 
     if pair.rates.in_ == pair.rates.out:
         return None
-    missed, found = 0, pair.labels
-    while not caught(found):
-        missed, found = found, 2 * found
-        if found > _MOST_LABELS * pair.labels:
+    missed, enough = 0, pair.labels
+    while not caught(enough):
+        missed, enough = enough, 2 * enough
+        if enough > _MOST_LABELS * pair.labels:
             return None
-    while found - missed > 1:
-        middle = (missed + found) // 2
-        missed, found = (missed, middle) if caught(middle) else (middle, found)
-    return replace(pair, labels=found).leak(claim.delta)
+    while enough - missed > 1:
+        middle = (missed + enough) // 2
+        missed, enough = (missed, middle) if caught(middle) else (middle, enough)
+    return replace(pair, labels=enough).leak(claim.delta)
 
 
 def audit_labels(

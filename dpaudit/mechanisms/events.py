@@ -88,10 +88,10 @@ def learn_event(
     Returns:
         The event, and a cautious bound on epsilon from the outputs that chose it.
     """
-    values = [_matrix(one, names) for one in (first, second)]
+    values = [_matrix(part, names) for part in (first, second)]
     cut = int(_FITTED * len(values[0]))
-    fitted, labels = np.concatenate([one[:cut] for one in values]), np.repeat([1, 0], cut)
-    chosen = [one[cut:] for one in values]
+    fitted, labels = np.concatenate([part[:cut] for part in values]), np.repeat([1, 0], cut)
+    chosen = [part[cut:] for part in values]
     least = max(_LEAST, cut // 5000)
     tree = DecisionTreeClassifier(max_leaf_nodes=40, min_samples_leaf=least, random_state=0)
     tree.fit(fitted, labels)
@@ -99,12 +99,12 @@ def learn_event(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # any weights make a valid event
         line.fit(fitted, labels)
-    found = []
+    events = []
     for event, counts in (*_leaf_events(tree, names, chosen), *_line_events(line, names, chosen)):
         likely, rare = counts if event.is_first else counts[::-1]
         bound, _ = event_bound(likely, rare, len(chosen[0]), delta=delta, confidence=1.0 - _CAUTION)
-        found.append((bound, event))
-    bound, event = max(found, key=lambda one: one[0])
+        events.append((bound, event))
+    bound, event = max(events, key=lambda each: each[0])
     return event, bound
 
 
@@ -112,13 +112,13 @@ def _line_events(
     line: Any, names: tuple[str, ...], chosen: list[FloatArray]
 ) -> Iterator[tuple[Event, tuple[int, ...]]]:
     """Scores of a regression beyond thresholds, and how many outputs have them."""
-    scores = [line.decision_function(one) for one in chosen]
+    scores = [line.decision_function(part) for part in chosen]
     for cut in np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _CUTS))):
         for is_first, word in ((True, "above"), (False, "below")):
             words = f"a weighted sum of the outputs is {word} {cut:.3g}"
-            beyond = (one > cut if is_first else one < cut for one in scores)
+            beyond = (part > cut if is_first else part < cut for part in scores)
             event = Event(words, names, line, frozenset(), float(cut), is_first)
-            yield event, tuple(int(one.sum()) for one in beyond)
+            yield event, tuple(int(is_beyond.sum()) for is_beyond in beyond)
 
 
 def _leaf_events(
@@ -126,7 +126,7 @@ def _leaf_events(
 ) -> Iterator[tuple[Event, tuple[int, ...]]]:
     """Single leaves, and the leaves together that one input makes likelier, most telling first."""
     paths = dict(_paths(tree.tree_, names))
-    shares = [np.bincount(tree.apply(one), minlength=tree.tree_.node_count) for one in chosen]
+    shares = [np.bincount(tree.apply(part), minlength=tree.tree_.node_count) for part in chosen]
     for is_first in (True, False):
         own, other = shares if is_first else shares[::-1]
         ranked = sorted(paths, key=lambda leaf: -(own[leaf] + 0.5) / (other[leaf] + 0.5))

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 BITS: Final = "the lowest bit of "
-"""What names of features begin with that a rounding to a public grid ends."""
+"""Prefix of features whose leak ends if outputs are rounded to a public grid."""
 MOST_PLACES: Final = 30
-"""Places of an output that are looked at."""
+"""Largest number of places of an output that become features."""
 _MOST_PAIRS: Final = 8
 """With more places, differences between them are left out."""
 _MOST_FLAGS: Final = 6
-"""Values of a place that are looked at one by one."""
+"""Largest number of recurring values of a place that become flags."""
 _OFTEN: Final = 0.002
 """Share of outputs above which a value counts as a flag."""
 
@@ -39,7 +39,7 @@ def table_of(outputs: Any) -> pd.DataFrame:
     try:
         numbers = np.asarray(outputs, dtype=np.float64)
     except (TypeError, ValueError):
-        rows = [dict(_leaves(one, "")) for one in outputs]
+        rows = [dict(_leaves(output, "")) for output in outputs]
         return pd.DataFrame.from_records(rows).iloc[:, :MOST_PLACES]
     flat = numbers.reshape(len(numbers), -1)[:, :MOST_PLACES]
     several = [f"output {number + 1}" for number in range(flat.shape[1])]
@@ -85,7 +85,7 @@ class Features:
         }
         return cls(
             tuple(map(str, outputs)),
-            {one: tuple(values) for one, values in often.items()},
+            {place: tuple(values) for place, values in often.items()},
         )
 
     def named(self, outputs: pd.DataFrame) -> dict[str, FloatArray]:
@@ -96,16 +96,16 @@ class Features:
         """
         outputs = outputs.reindex(columns=list(self.places))
         numbers = {place: _numbers(outputs[place]) for place in self.places}
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for place, values in numbers.items():
-            found[place] = values
+            columns[place] = values
             for flag in self.flags[place]:
-                found[f"{place} is {_shown(flag)}"] = outputs[place] == flag
-            found[f"{place} is missing"] = outputs[place].isna()
-            found[f"{BITS}{place}"] = lowest_bits(values)
+                columns[f"{place} is {_shown(flag)}"] = outputs[place] == flag
+            columns[f"{place} is missing"] = outputs[place].isna()
+            columns[f"{BITS}{place}"] = lowest_bits(values)
         if len(self.places) > 1:
-            found |= self._of_several(outputs, np.stack(list(numbers.values()), axis=1))
-        return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}
+            columns |= self._of_several(outputs, np.stack(list(numbers.values()), axis=1))
+        return {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
 
     def _of_several(self, outputs: pd.DataFrame, numbers: FloatArray) -> Iterator[tuple[str, Any]]:
         """Features of all places together, as pairs of name and values."""
@@ -120,9 +120,9 @@ class Features:
             first = np.where(is_flag.any(axis=1), is_flag.argmax(axis=1) + 1, 0)
             yield f"the place of the first output {_shown(flag)}", first
         if len(self.places) <= _MOST_PAIRS:
-            for one, other in combinations(range(len(self.places)), 2):
-                name = f"{self.places[one]} minus {self.places[other]}"
-                yield name, numbers[:, one] - numbers[:, other]
+            for i, j in combinations(range(len(self.places)), 2):
+                name = f"{self.places[i]} minus {self.places[j]}"
+                yield name, numbers[:, i] - numbers[:, j]
 
 
 def _shown(flag: Any) -> str:
@@ -137,14 +137,14 @@ def _numbers(values: pd.Series[Any]) -> FloatArray:
 
 
 def lowest_bits(numbers: FloatArray) -> FloatArray:
-    """The exponent of the lowest bit that is set; 0 for what has none, which is 0 or no number.
+    """The exponent of the lowest bit that is set; 0 where the number is 0, infinite or missing.
 
     Noise drawn in floating point leaves bits that its sum with a larger number cannot have
     (Mironov 2012).
     """
-    found = np.zeros(numbers.shape)
+    bits = np.zeros(numbers.shape)
     known = np.isfinite(numbers) & (numbers != 0)
     mantissas, exponents = np.frexp(numbers[known])
     whole = np.abs(np.ldexp(mantissas, 53)).astype(np.int64)
-    found[known] = exponents - 53 + np.log2(whole & -whole)
-    return found
+    bits[known] = exponents - 53 + np.log2(whole & -whole)
+    return bits

@@ -62,15 +62,15 @@ class MechanismResult:
         claim: The claim.
         proved: Lower bound on epsilon at the claim's delta.
         confidence: Its confidence.
-        inputs: The two inputs, the one that the event is likelier for first.
+        inputs: The two inputs; the event is likelier for the first.
         event: The event, in words.
-        counts: How many outputs of each input are in it.
-        draws: Of how many of each.
-        interval: The epsilon of this event lies in it, with that confidence for each end.
+        counts: How many outputs of each input are in the event.
+        draws: Counted outputs of each input.
+        interval: Interval for the epsilon of this event; each end holds at that confidence.
         is_floating_point: Whether the lowest bits of numbers are part of the event: rounding to a
             grid that is public, or exact noise, ends such a leak.
-        needed: Draws of each input that would prove a violation if the event's frequencies stay as
-            they are; None if none would.
+        needed: Draws of each input that would prove a violation at the event's observed
+            frequencies; None if no number would.
         seconds: Duration.
     """
 
@@ -102,8 +102,8 @@ class MechanismResult:
         if self.is_floating_point:
             rows.append(Row("next", "round outputs to a public grid, or draw discrete noise"))
         elif self.verdict is Verdict.CONSISTENT and self.needed is not None:
-            said = f"{self.needed:,} counted draws, if these frequencies are true"
-            rows.append(Row("next", said))
+            needs = f"{self.needed:,} counted draws, if these frequencies are true"
+            rows.append(Row("next", needs))
         headline = (
             f"{self.verdict.upper()}{where}  claimed epsilon {self.claim.epsilon:g}, epsilon at "
             f"least {rounded_down(self.proved)} ({percent(self.confidence)} confidence)"
@@ -182,8 +182,8 @@ def mechanism(
         for known in ((plain,) if ignore_bits else (plain, names))
     ]
     inside = np.zeros((len(events), 2), dtype=int)
-    for at, one in enumerate(pair):
-        for chunk in source.chunks(one, each, f"count {at}"):
+    for at, data in enumerate(pair):
+        for chunk in source.chunks(data, each, f"count {at}"):
             values = features.named(chunk)
             inside[:, at] += [int(event.holds(values).sum()) for event in events]
     level = 1.0 - (1.0 - confidence) / len(events)
@@ -191,7 +191,7 @@ def mechanism(
         _result(event, (int(first), int(second)), pair, each, claim, level)
         for event, (first, second) in zip(events, inside, strict=True)
     ]
-    best = next((one for one in results if one.verdict is Verdict.VIOLATION), results[0])
+    best = next((result for result in results if result.verdict is Verdict.VIOLATION), results[0])
     return replace(best, confidence=confidence, seconds=round(time.monotonic() - started, 2))
 
 
@@ -259,8 +259,8 @@ def _pairs(x: Any, x_prime: Any, length: int | None) -> list[tuple[Any, Any]]:
         [2.0 for _ in ones],
     ]
     half = [1.0 if at < (length + 1) // 2 else 0.0 for at in range(length)]
-    crossed = (half, [1.0 - one for one in half])
-    return [(ones, one) for one in patterns] + [crossed]
+    crossed = (half, [1.0 - x for x in half])
+    return [(ones, pattern) for pattern in patterns] + [crossed]
 
 
 def _most_telling(
@@ -313,7 +313,7 @@ class _Source:
         started = time.perf_counter()
         outputs = self._outputs(x, count, Stream(self.seed, "mechanism", "pilot").rng())
         pace = (time.perf_counter() - started) / count
-        failed = [one for one in outputs if isinstance(one, str) and one.startswith(_FAILED)]
+        failed = [o for o in outputs if isinstance(o, str) and o.startswith(_FAILED)]
         if len(failed) == count:
             raise SettingsError(f"the mechanism fails whatever it is given: {failed[0]}")
         return max(pace, 1e-8)
@@ -321,7 +321,7 @@ class _Source:
     def learnt(
         self, pair: Sequence[Any], count: int, role: str
     ) -> tuple[Features, list[dict[str, FloatArray]]]:
-        """The features that so many outputs of each input have, and their values."""
+        """The features of `count` outputs of each input, and their values."""
         tables = [
             pd.concat(list(self.chunks(x, count, f"{role} {at}")), ignore_index=True)
             for at, x in enumerate(pair)
@@ -330,7 +330,7 @@ class _Source:
         return features, [features.named(table) for table in tables]
 
     def chunks(self, x: Any, count: int, role: str) -> Iterator[pd.DataFrame]:
-        """So many outputs, in tables of limited size."""
+        """Draws `count` outputs, in tables of limited size."""
         rng = Stream(self.seed, "mechanism", role).rng()
         for begin in range(0, count, _CHUNK):
             yield table_of(self._outputs(x, min(_CHUNK, count - begin), rng))
@@ -350,10 +350,10 @@ class _Source:
             if self._takes_rng
             else rng.integers(2**31, size=count).tolist()
         )
-        return [self._output(x, one) for one in given]
+        return [self._output(x, child) for child in given]
 
     def _output(self, x: Any, given: Any) -> Any:
         try:
             return self.function(x, given)
-        except Exception as error:  # noqa: BLE001 - that it fails is an output
+        except Exception as error:  # noqa: BLE001 - a failure is an output, too
             return f"{_FAILED} {type(error).__name__}"

@@ -160,7 +160,7 @@ class ProbeSettings:
     seed: Annotated[int, SEED, Option("S")] = 0
 
     def __post_init__(self) -> None:
-        known = [one.id for one in PROBES]
+        known = [probe.id for probe in PROBES]
         for name in self.only:
             if name not in known:
                 hint = did_you_mean(name, known)
@@ -172,7 +172,7 @@ class ProbeSettings:
     @property
     def probes(self) -> tuple[Probe, ...]:
         """The probes to run, in the order of the report."""
-        return tuple(one for one in PROBES if not self.only or one.id in self.only)
+        return tuple(probe for probe in PROBES if not self.only or probe.id in self.only)
 
     def command(self, *subject: str) -> str:
         """The command that runs these probes again.
@@ -186,9 +186,9 @@ class ProbeSettings:
     def words(self) -> list[str]:
         """What differs from the defaults, as words of the command."""
         changed = [
-            (f"--{one.name.replace('_', '-')}", value)
-            for one in fields(self)
-            if one.name != "only" and (value := getattr(self, one.name)) != one.default
+            (f"--{field.name.replace('_', '-')}", value)
+            for field in fields(self)
+            if field.name != "only" and (value := getattr(self, field.name)) != field.default
         ]
         chosen = [("--only", name) for name in self.only]
         return [str(word) for pair in (*changed, *chosen) for word in pair]

@@ -50,7 +50,7 @@ class Coin(NamedTuple):
     tails: tuple[int, ...]
 
 
-def inserted(records: Sequence[int], bases: Sequence[int], claim: PrivacyClaim) -> list[Coin]:
+def insertions(records: Sequence[int], bases: Sequence[int], claim: PrivacyClaim) -> list[Coin]:
     """Coins for records that are added or, if the claim is for replacements, replace others.
 
     Args:
@@ -98,9 +98,9 @@ def rule(heads: FloatArray, tails: FloatArray) -> Rule | None:
     """
     best = None
     for feature in range(heads.shape[1]):
-        one, other = heads[:, feature], tails[:, feature]
-        above = bool(one.mean() > other.mean())
-        low, high = (other, one) if above else (one, other)
+        values, others = heads[:, feature], tails[:, feature]
+        above = bool(values.mean() > others.mean())
+        low, high = (others, values) if above else (values, others)
         gap = float(high.min() - low.max())
         spread = float(np.ptp(low) + np.ptp(high))
         if gap > spread and gap > 1e-9 * float(np.abs(np.concatenate([low, high])).max()):
@@ -122,7 +122,7 @@ def one_coin(claim: PrivacyClaim) -> PrivacyClaim:
 
 
 @cache
-def needed(claim: PrivacyClaim, alpha: float) -> int | None:
+def fewest_guesses(claim: PrivacyClaim, alpha: float) -> int | None:
     """Fewest guesses that raise an alarm even if 1 % of them, at least one, are wrong.
 
     Args:
@@ -140,7 +140,7 @@ def needed(claim: PrivacyClaim, alpha: float) -> int | None:
 
 
 def unprovable(claim: PrivacyClaim, basis: str, fits: int | None) -> NotApplicable:
-    """The outcome if a pilot found a feature but the claim permits too much.
+    """The outcome if the pilot found a feature, but the claim permits too many right guesses.
 
     Args:
         claim: The claim.
@@ -173,7 +173,7 @@ def challenge(
 ) -> Observation | NotApplicable:
     """Runs the test and counts right guesses.
 
-    It stops as soon as an alarm is impossible, which can only lower the false-alarm rate.
+    Stops as soon as an alarm is impossible, which can only lower the false-alarm rate.
 
     Args:
         trainer: Trains.
@@ -185,7 +185,7 @@ def challenge(
         schema: The table's schema; the subject's by default.
         claim: What limits right guesses; the subject's by default.
         never: Positions of records that no fit sees.
-        rows: Synthetic records asked of each model; the subject's by default.
+        rows: Synthetic records requested of each model; the subject's by default.
         seeded: Whether trainings and samples are seeded.
 
     Returns:
@@ -194,7 +194,7 @@ def challenge(
     subject = trainer.subject
     claim = subject.claim if claim is None else claim
     claim = one_coin(claim) if len(coins) == 1 else claim
-    guesses = needed(claim, subject.settings.alpha)
+    guesses = fewest_guesses(claim, subject.settings.alpha)
     fits = None if guesses is None else -(-guesses // len(coins))
     if fits is None or fits > subject.settings.fits:
         return unprovable(claim, basis, fits)
@@ -206,7 +206,7 @@ def challenge(
     for start in range(0, fits, at_once):
         chunk = toss[start : start + at_once]
         wanted = [
-            trainer.fit_of(_TEST + start + i, dropped(coins, row, never), seeded=seeded)
+            trainer.fit_of(_TEST + start + i, drops(coins, row, never), seeded=seeded)
             for i, row in enumerate(chunk)
         ]
         tables = trainer.tables(generator, data, wanted, schema=schema, rows=rows)
@@ -225,7 +225,7 @@ def challenge(
     )
 
 
-def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) -> list[int]:
+def drops(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) -> list[int]:
     """Positions of the records that a fit lacks.
 
     Args:
@@ -245,7 +245,7 @@ def dropped(coins: Sequence[Coin], heads: BoolArray, never: Sequence[int] = ()) 
 
 
 def _most_wrong(total: int, claim: PrivacyClaim, alpha: float) -> int:
-    """Most wrong guesses that still raise an alarm; negative if even none does."""
+    """Largest number of wrong guesses that still raises an alarm; negative if no number does."""
     return next(
         wrong
         for wrong in range(total, -2, -1)
@@ -267,20 +267,19 @@ def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
     Returns:
         The numbers, those of each column in turn.
     """
-    found: dict[str, float] = {}
+    shown: dict[str, float] = {}
     for column in subject.schema.columns:
         values = table[column.name]
         if column.kind.numeric:
             numbers = as_numbers(values)
             numbers = numbers[~np.isnan(numbers)]
             for name, number in (("mean", np.mean), ("minimum", np.min), ("maximum", np.max)):
-                found[f"{name} of {column.name}"] = float(number(numbers)) if len(numbers) else 0.0
+                shown[f"{name} of {column.name}"] = float(number(numbers)) if len(numbers) else 0.0
         else:
             for category in column.categories:
-                found[f"share of {category!r} in {column.name}"] = float(
-                    (values == category).mean()
-                )
-    return found
+                share = float((values == category).mean())
+                shown[f"share of {category!r} in {column.name}"] = share
+    return shown
 
 
 def single_coin(
@@ -316,18 +315,18 @@ def single_coin(
         fits = [trainer.fit_of(first + pilots * side + i, dropped) for i in range(pilots)]
         tables = trainer.tables(generator, data, fits)
         sides.append([features(table) for table in tables])
-    heads, tails = (np.array([list(one.values()) for one in side]) for side in sides)
-    found = rule(heads, tails)
-    if found is None:
+    heads, tails = (np.array([list(features.values()) for features in side]) for side in sides)
+    guesser = rule(heads, tails)
+    if guesser is None:
         return None
-    name = list(sides[0][0])[found.feature]
-    means = [float(side[:, found.feature].mean()) for side in (heads, tails)]
+    name = list(sides[0][0])[guesser.feature]
+    means = [float(side[:, guesser.feature].mean()) for side in (heads, tails)]
     return challenge(
         trainer,
         generator,
         data,
         [coin],
-        lambda table: [found.guess(np.array(list(features(table).values())))],
+        lambda table: [guesser.guess(np.array(list(features(table).values())))],
         claim=claim,
         basis=f"{basis} ({name}: {means[0]:.4g} against {means[1]:.4g})",
     )

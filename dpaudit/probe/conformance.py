@@ -58,15 +58,15 @@ def check_worker(generator: WorkerGenerator, table: Table) -> Iterator[Conforman
             ("a table that is not there is answered with an error", partial(_absent, session)),
             ("it serves as before after errors", partial(_synthesizes, session, data)),
         ):
-            yield _checked(name, check)
-    yield _checked("a fresh process gives the same table", partial(_fresh, generator, data))
+            yield _conformance(name, check)
+    yield _conformance("a fresh process gives the same table", partial(_fresh, generator, data))
     with short_session(generator.start) as session:
         ended = session.ends_with_its_input(seconds=END_SECONDS)
         late = f"it still ran after {END_SECONDS:g} s"
         yield Conformance("it ends when its standard input does", ended, "" if ended else late)
 
 
-def _checked(name: str, check: Callable[[], str]) -> Conformance:
+def _conformance(name: str, check: Callable[[], str]) -> Conformance:
     try:
         detail = check()
     except TrialError as error:

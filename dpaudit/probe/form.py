@@ -18,7 +18,7 @@ from dpaudit.model.column import Column, Kind, as_numbers
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.probe.challenge import dropped, inserted, needed, one_coin, summary, unprovable
+from dpaudit.probe.challenge import drops, fewest_guesses, insertions, one_coin, summary, unprovable
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import SCHEMA, Fit, Subject, Trainer
 
@@ -90,10 +90,10 @@ def row_order_matters(subject: Subject, trainer: Trainer) -> Observation | NotAp
     def tables(table: pd.DataFrame, fits: Sequence[Fit]) -> list[pd.DataFrame]:
         return trainer.tables(generator, table, fits)
 
-    one, again = tables(data, [trainer.fit_of(0), trainer.fit_of(0)])
-    if one.equals(again):
+    first, again = tables(data, [trainer.fit_of(0), trainer.fit_of(0)])
+    if first.equals(again):
         [other] = tables(shuffled, [trainer.fit_of(0)])
-        same = alike(one, other, subject)
+        same = alike(first, other, subject)
         if same:  # if another seed gives the same, it is a constant
             tables(data, [trainer.fit_of(1)])
         return Observation(
@@ -252,12 +252,12 @@ def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     """Requests a number of rows different from the table's."""
     generator, data, n = subject.build(), subject.data, len(subject.data)
     asked = n + _MORE
-    coins = inserted([n - 1], [n], subject.claim)
+    coins = insertions([n - 1], [n], subject.claim)
     with_base = pd.concat([data, data.iloc[[0]]], ignore_index=True)
 
     def counts(heads: list[bool], first: int) -> list[int]:
         fits = [
-            trainer.fit_of(first + i, dropped(coins, np.array([fell])))
+            trainer.fit_of(first + i, drops(coins, np.array([fell])))
             for i, fell in enumerate(heads)
         ]
         models = trainer.models(generator, with_base, fits)
@@ -266,17 +266,17 @@ def row_count_leaks(subject: Subject, trainer: Trainer) -> Observation | NotAppl
             for model, fit in zip(models, fits, strict=True)
         ]
 
-    found = counts([True, False], 0)
-    if found == [asked, asked]:
+    rows = counts([True, False], 0)
+    if rows == [asked, asked]:
         return Observation(False, "as many rows as asked for", {"asked": asked}, 1.0)
-    basis = f"asked for {asked} rows it gives {found[0]}, or {found[1]} for another table"
-    numbers = {"asked": asked, "given": found[0], "given_without_record": found[1]}
+    basis = f"asked for {asked} rows it gives {rows[0]}, or {rows[1]} for another table"
+    numbers = {"asked": asked, "given": rows[0], "given_without_record": rows[1]}
     sizes = [n, n - 1]
-    if found != sizes or subject.claim.neighbours is Neighbours.REPLACE_ONE:
+    if rows != sizes or subject.claim.neighbours is Neighbours.REPLACE_ONE:
         certainty = "a number of rows is the one asked for or it is not"
         return Observation(True, basis, numbers, certainty=certainty, severity=Severity.BUG)
     claim = one_coin(subject.claim)
-    guesses = needed(claim, subject.settings.alpha)
+    guesses = fewest_guesses(claim, subject.settings.alpha)
     if guesses is None or guesses > subject.settings.fits:
         return unprovable(claim, basis, guesses)
     toss = [bool(x) for x in trainer.stream("coins").rng().random(guesses) < 0.5]
@@ -314,19 +314,19 @@ def _outside(table: pd.DataFrame, column: Column) -> float:
     return float(np.mean((values < lower - slack) | (values > upper + slack)))
 
 
-def alike(one: pd.DataFrame, other: pd.DataFrame, subject: Subject) -> bool:
+def alike(first: pd.DataFrame, second: pd.DataFrame, subject: Subject) -> bool:
     """Whether two tables are equal up to the rounding of sums in another order.
 
     Args:
-        one: A synthetic table.
-        other: Another one.
-        subject: What is probed, for the schema.
+        first: A synthetic table.
+        second: Another synthetic table.
+        subject: The subject of the probe, for the schema.
 
     Returns:
         True if no value differs by more than rounding.
     """
-    first, second = (values_of_table(table, subject.schema) for table in (one, other))
-    return np.allclose(first, second, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+    a, b = (values_of_table(table, subject.schema) for table in (first, second))
+    return np.allclose(a, b, rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
 
 
 def permutation_p(values: FloatArray) -> float:

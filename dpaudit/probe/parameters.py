@@ -16,12 +16,12 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Generator, is_seedable
-from dpaudit.probe.challenge import Coin, challenge, inserted, single_coin, summary
+from dpaudit.probe.challenge import Coin, challenge, insertions, single_coin, summary
 from dpaudit.probe.result import NotApplicable, Observation
 from dpaudit.probe.subject import Fit, Subject, Trainer
 
 _GROUP_EPSILON = 0.05
-"""Epsilon of all records together in the probe of epsilon."""
+"""Epsilon for all records together in the probe `epsilon-ignored`."""
 _DELTAS = (1e-12, 0.1)
 """Far apart, so any noise that depends on delta differs."""
 REFUSALS: Final = (InputError, BudgetError, ValueError)
@@ -62,12 +62,12 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     group = group_claim(claim, steps)
     if group is None:
         return NotApplicable(f"delta {claim.delta:g} for {steps} records at once limits nothing")
-    data = pd.concat([subject.data, turned(subject.data, subject.schema)], ignore_index=True)
+    data = pd.concat([subject.data, mirror(subject.data, subject.schema)], ignore_index=True)
     data = subject.schema.canonical(data)
     coin = Coin(tuple(range(n)), tuple(range(n, 2 * n)))
     at = f"at epsilon {claim.epsilon:.2g}"
     try:
-        found = single_coin(
+        observation = single_coin(
             trainer,
             generator,
             data,
@@ -80,9 +80,9 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
         own_fit = trainer.fit_of(0, coin.heads)  # reraises errors unrelated to epsilon
         trainer.tables(subject.build(), data, [own_fit])
         return _refused(f"epsilon {epsilon:.2g} when it is trained", error)
-    if found is None:
+    if observation is None:
         return Observation(False, f"{at} two opposite tables give similar outputs", {}, 1.0)
-    return found
+    return observation
 
 
 def delta_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -147,7 +147,7 @@ def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
     return replace(claim, epsilon=epsilon, delta=delta) if delta < 0.1 else None
 
 
-def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def mirror(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The most dissimilar table that the schema allows: numbers mirrored, categories shifted.
 
     Args:
@@ -174,21 +174,21 @@ def turned(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks whether another seed changes the table, and whether constant parts reveal a record.
 
-    First the seeds of training and sampling both differ, because noise may be drawn with either;
-    then each alone: constant noise in one half is masked by the randomness of the other.
+    First both seeds differ, of training and of sampling, because noise may be drawn with either;
+    then each alone, because constant noise in one half is masked by randomness in the other.
     """
     if not is_seedable(subject.build()):
         return NotApplicable("the generator says that it cannot be seeded")
     first, second = trainer.fit_of(0), trainer.fit_of(1)
-    one, other = _tables(trainer, [first, second])
-    if one.equals(other):
-        return _fixed(trainer, one, "fits with different seeds", seeded=True)
+    table, other = _tables(trainer, [first, second])
+    if table.equals(other):
+        return _guess_from_fixed(trainer, table, "fits with different seeds", seeded=True)
     halves = [first._replace(seed=second.seed), first._replace(sample_seed=second.sample_seed)]
     by_fit, by_sample = _tables(trainer, halves)
-    if one.equals(by_fit):
-        return _hidden(trainer, one, first, unused="the fit", used="the sample")
-    if one.equals(by_sample):
-        return _hidden(trainer, one, first, unused="the sample", used="the fit")
+    if table.equals(by_fit):
+        return _guess_from_hidden(trainer, table, first, unused="the fit", used="the sample")
+    if table.equals(by_sample):
+        return _guess_from_hidden(trainer, table, first, unused="the sample", used="the fit")
     words = "the seed of the fit and that of the sample each change the output"
     return Observation(False, words, {}, 1.0)
 
@@ -196,19 +196,19 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
 def nothing_random(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks without seeds, as in production, whether one output reveals a record."""
     what = "fits called with seed=None"
-    one, other = _tables(trainer, [trainer.fit_of(i, seeded=False) for i in range(2)])
-    if one.equals(other):
-        return _fixed(trainer, one, what, seeded=False)
+    table, other = _tables(trainer, [trainer.fit_of(i, seeded=False) for i in range(2)])
+    if table.equals(other):
+        return _guess_from_fixed(trainer, table, what, seeded=False)
     return Observation(False, f"two {what} give two outputs", {}, 1.0)
 
 
-def _fixed(
-    trainer: Trainer, one: pd.DataFrame, what: str, *, seeded: bool
+def _guess_from_fixed(
+    trainer: Trainer, fixed: pd.DataFrame, what: str, *, seeded: bool
 ) -> Observation | NotApplicable:
     """Guesses coins from a fixed output; an output that does not depend on the data is private."""
     subject = trainer.subject
-    record = _revealed(
-        trainer, one, lambda i, record: trainer.fit_of(2 + i, [record], seeded=seeded)
+    record = _movable(
+        trainer, fixed, lambda i, record: trainer.fit_of(2 + i, [record], seeded=seeded)
     )
     if record is None:
         return Observation(False, f"{what} give one output; no record tried moves it", {}, 1.0)
@@ -216,15 +216,15 @@ def _fixed(
         trainer,
         subject.build(),
         _with_base(subject, record),
-        inserted([record], [len(subject.data)], subject.claim),
-        lambda table: [table.equals(one)],
+        insertions([record], [len(subject.data)], subject.claim),
+        lambda table: [table.equals(fixed)],
         basis=f"{what} give one output, and another without record {record}",
         seeded=seeded,
     )
 
 
-def _hidden(
-    trainer: Trainer, one: pd.DataFrame, first: Fit, *, unused: str, used: str
+def _guess_from_hidden(
+    trainer: Trainer, fixed: pd.DataFrame, first: Fit, *, unused: str, used: str
 ) -> Observation | NotApplicable:
     """Guesses coins if one seed is unused, so all noise is drawn with the other.
 
@@ -233,35 +233,35 @@ def _hidden(
     """
     subject = trainer.subject
     nothing = f"the seed of {unused} alone changes nothing"
-    record = _revealed(trainer, one, lambda _, record: first._replace(dropped=(record,)))
+    record = _movable(trainer, fixed, lambda _, record: first._replace(dropped=(record,)))
     if record is None:
         return Observation(False, f"{nothing}; no record tried moves the output", {}, 1.0)
-    found = single_coin(
+    observation = single_coin(
         trainer,
         subject.build(),
         _with_base(subject, record),
-        inserted([record], [len(subject.data)], subject.claim)[0],
+        insertions([record], [len(subject.data)], subject.claim)[0],
         lambda table: summary(table, subject),
         basis=f"{nothing}, and record {record} moves the output",
         first=_PILOT,
     )
-    if found is None:
+    if observation is None:
         return NotApplicable(
             f"{nothing}, so that all noise is drawn with the seed of {used}; record {record} "
             "moves the output, but in the pilot no more than that noise does: whether it is enough "
             "is for an audit"
         )
-    return found
+    return observation
 
 
-def _revealed(trainer: Trainer, one: pd.DataFrame, fit: Callable[[int, int], Fit]) -> int | None:
-    """A record whose removal changes the table; the target is tried first, if there is one."""
+def _movable(trainer: Trainer, fixed: pd.DataFrame, fit: Callable[[int, int], Fit]) -> int | None:
+    """A record whose removal changes the fixed table, if one is found; tries the target first."""
     n, target = len(trainer.subject.data), trainer.subject.target
     drawn = [int(trainer.stream("record", i).rng().integers(n)) for i in range(_TRIED)]
     named = [] if target is None else [target]
     for number, record in enumerate([*named, *drawn]):
         [table] = _tables(trainer, [fit(number, record)])
-        if not table.equals(one):
+        if not table.equals(fixed):
             return record
     return None
 

@@ -21,9 +21,9 @@ from dpaudit.probe.challenge import (
     PILOTS,
     Rule,
     challenge,
-    dropped,
-    inserted,
-    needed,
+    drops,
+    fewest_guesses,
+    insertions,
     rule,
     single_coin,
     summary,
@@ -88,7 +88,7 @@ class Canary(NamedTuple):
 
 def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Inserts extreme numbers, within public bounds."""
-    schema = widened(subject)
+    schema = widen_bounds(subject)
     canaries = []
     for column in schema.columns:
         if column.kind.numeric and column.name != schema.label:
@@ -98,7 +98,7 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | No
             canaries.append(Canary(column, upper if above else lower))
     if not canaries:
         return NotApplicable("the table has no numeric column other than its label")
-    return followed(trainer, schema, subject.data, canaries)
+    return probe_canaries(trainer, schema, subject.data, canaries)
 
 
 def category_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -112,10 +112,10 @@ def category_follows_record(subject: Subject, trainer: Trainer) -> Observation |
     ]
     if not canaries:
         return NotApplicable("no column has a category that the schema allows and no record has")
-    return followed(trainer, schema, subject.data, canaries)
+    return probe_canaries(trainer, schema, subject.data, canaries)
 
 
-def widened(subject: Subject) -> Schema:
+def widen_bounds(subject: Subject) -> Schema:
     """The schema, with upper bounds raised if the data leave no room below them.
 
     Bounds are public: a correct generator accepts any that contain the data.
@@ -158,7 +158,7 @@ def _with_new_categories(subject: Subject) -> Schema:
     return replace(subject.schema, columns=tuple(map(more, subject.schema.columns)))
 
 
-def followed(
+def probe_canaries(
     trainer: Trainer, schema: Schema, base: pd.DataFrame, canaries: Sequence[Canary]
 ) -> Observation | NotApplicable:
     """Chooses features by pilot fits with all records and with none; then runs the coins.
@@ -183,7 +183,7 @@ def followed(
     for position, canary in enumerate(canaries):
         records.loc[position, canary.column.name] = canary.value
     data = schema.canonical(pd.concat([base.astype(object), bases, records], ignore_index=True))
-    coins = inserted(range(n + m, n + 2 * m), range(n, n + m), subject.claim)
+    coins = insertions(range(n + m, n + 2 * m), range(n, n + m), subject.claim)
     generator = subject.build(schema, base)
 
     def features(tables: Sequence[pd.DataFrame]) -> list[FloatArray]:
@@ -196,15 +196,15 @@ def followed(
         tables = trainer.tables(generator, data, fits, schema=schema)
         sides.append(features(tables))
     rules = {
-        position: found
+        position: guesser
         for position in range(m)
-        if (found := rule(sides[0][position], sides[1][position])) is not None
+        if (guesser := rule(sides[0][position], sides[1][position])) is not None
     }
     if not rules:
         words = f"none of {m} inserted records moved the output in the pilot"
         read = tuple(canary.column.name for canary in canaries)
         return Observation(False, words, {}, 1.0, read=read)
-    most = needed(subject.claim, subject.settings.alpha) or m
+    most = fewest_guesses(subject.claim, subject.settings.alpha) or m
     best = sorted(rules, key=lambda position: -rules[position].score)[:most]
     return challenge(
         trainer,
@@ -249,7 +249,7 @@ def constancy_follows_record(subject: Subject, trainer: Trainer) -> Observation 
             canaries.append(Canary(column, other))
     if not canaries:
         return NotApplicable("no column other than the label has two possible values")
-    return followed(trainer, subject.schema, subject.schema.canonical(constant), canaries)
+    return probe_canaries(trainer, subject.schema, subject.schema.canonical(constant), canaries)
 
 
 def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -266,7 +266,7 @@ def missing_follows_record(subject: Subject, trainer: Trainer) -> Observation | 
             canaries.append(Canary(column, np.nan))
     if not canaries:
         return NotApplicable("every column that may have missing values has no other")
-    return followed(trainer, subject.schema, filled, canaries)
+    return probe_canaries(trainer, subject.schema, filled, canaries)
 
 
 def _other(column: Column, usual: Any) -> Any:
@@ -277,7 +277,7 @@ def _other(column: Column, usual: Any) -> Any:
     return next((other for other in column.categories if other != usual), None)
 
 
-def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+def output_follows_target(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks whether the output depends on the named record: in similar rows, or as a whole."""
     if subject.target is None:
         return NotApplicable("no record was named: give `target`, such as row:0")
@@ -287,19 +287,19 @@ def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     def features(table: pd.DataFrame) -> dict[str, float]:
         return summary(table, subject) | _likeness(table, wanted, subject.schema)
 
-    found = single_coin(
+    observation = single_coin(
         trainer,
         subject.build(),
         pd.concat([subject.data, subject.data.iloc[[(record + 1) % n]]], ignore_index=True),
-        inserted([record], [n], subject.claim)[0],
+        insertions([record], [n], subject.claim)[0],
         features,
         basis="the output differs with and without the target",
         pilots=_PILOTS,
     )
-    if found is None:
+    if observation is None:
         words = "the target moved the output in the pilot no more than the seeds did"
         return Observation(False, words, {}, 1.0)
-    return found
+    return observation
 
 
 def _likeness(table: pd.DataFrame, wanted: FloatArray, schema: Schema) -> dict[str, float]:
@@ -316,16 +316,16 @@ def _likeness(table: pd.DataFrame, wanted: FloatArray, schema: Schema) -> dict[s
         else:
             apart[:, position] = mine != its
     equal = apart <= _EQUAL
-    found = {
+    features = {
         "share of rows equal to the target": float(equal.all(axis=1).mean()),
         "distance of the nearest row": float(apart.sum(axis=1).min()),
     }
     for position, column in enumerate(schema.columns):
         name = column.name
-        found[f"share of rows with the target's {name}"] = float(equal[:, position].mean())
+        features[f"share of rows with the target's {name}"] = float(equal[:, position].mean())
         if column.missing:
-            found[f"share of missing {name}"] = float(table[name].isna().mean())
-    return found
+            features[f"share of missing {name}"] = float(table[name].isna().mean())
+    return features
 
 
 def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -354,7 +354,7 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
         words = f"no synthetic row equals one of {len(single)} unique records"
         return Observation(False, words, numbers, 1.0)
     basis = f"{100 * share:.3g} % of the records are among the synthetic rows"
-    guesses = needed(subject.claim, subject.settings.alpha)
+    guesses = fewest_guesses(subject.claim, subject.settings.alpha)
     if guesses is None:
         return unprovable(subject.claim, basis, None)
     rng = trainer.stream("canaries").rng()
@@ -365,10 +365,10 @@ def rows_copied_verbatim(subject: Subject, trainer: Trainer) -> Observation | No
     drawn = rng.choice(single, m, replace=False)
     others = rng.choice(np.setdiff1d(np.arange(len(keys)), drawn), m)
     data = schema.canonical(pd.concat([subject.data, subject.data.iloc[others]], ignore_index=True))
-    coins = inserted([int(i) for i in drawn], range(len(keys), len(keys) + m), subject.claim)
+    coins = insertions([int(i) for i in drawn], range(len(keys), len(keys) + m), subject.claim)
     toss = trainer.stream("coins").rng().random((fits, m)) < 0.5
     tables = trainer.tables(
-        generator, data, [trainer.fit_of(1 + i, dropped(coins, row)) for i, row in enumerate(toss)]
+        generator, data, [trainer.fit_of(1 + i, drops(coins, row)) for i, row in enumerate(toss)]
     )
     seen = np.array([np.isin(keys[drawn], _keys(table, schema)) for table in tables])
     order = np.argsort(~seen.ravel(), kind="stable")[:guesses]  # found ones first
@@ -414,7 +414,7 @@ def label_counts_copied(subject: Subject, trainer: Trainer) -> Observation | Not
         trainer,
         generator,
         arranged,
-        inserted([0], [1], subject.claim),
+        insertions([0], [1], subject.claim),
         lambda table: [_counts(table, column) != expected],
         basis=f"counts of {column.name} equal the table's in {_FITS} of {_FITS} fits",
         rows=n,

@@ -50,7 +50,7 @@ _IN_WORDS: Final = {
 
 
 class Observation(NamedTuple):
-    """The observation of a probe.
+    """What a probe observed.
 
     Attributes:
         alarm: Whether it is an alarm.
@@ -90,7 +90,7 @@ class ProbeResult:
         id: Its name.
         status: How it ended.
         severity: Severity of its alarm.
-        evidence: What was seen, in words; or why it does not apply; or what failed.
+        evidence: What was seen, why the probe does not apply, or what failed, in words.
         numbers: The evidence in numbers.
         p_value: As in `Observation`.
         certainty: As in `Observation`.
@@ -123,12 +123,12 @@ class ProbeReport(Document):
         claim: The claim under test.
         schema_inferred: Whether bounds and categories were inferred from the table.
         records: Records that were probed.
-        target: The record that was watched, as it was named; None if none was.
+        target: The record that was watched, as the caller named it; None without one.
         confidence: Least probability that no probe flags a generator that satisfies its claim.
         seed: Root of every random stream.
         probes: What each probe found.
-        date: Day on which they ran, in UTC; absent from documents of before.
-        reproduce: The command that gives the same again; absent from documents of before.
+        date: Day on which they ran, in UTC; absent from older documents.
+        reproduce: The command that repeats the probes; absent from older documents.
     """
 
     schema_version = 1
@@ -182,7 +182,7 @@ class ProbeReport(Document):
         if not self.ran:
             broken = self.of(ProbeStatus.FAILED)
             why = broken or self.of(ProbeStatus.NOT_APPLICABLE)
-            reasons = listed(dict.fromkeys(printable(one.evidence) for one in why), most=2)
+            reasons = listed(dict.fromkeys(printable(probe.evidence) for probe in why), most=2)
             how = f"{counted(len(broken), 'probe')} failed" if broken else "no probe applies"
             return f"NOTHING PROBED  {how}: {reasons}"
         alarms = self.of(ProbeStatus.ALARM)
@@ -306,13 +306,13 @@ def _table(report: ProbeReport) -> ReportTable:
         ("Probe", "Outcome", "Severity of an alarm", "p-value", "Fits"),
         tuple(
             (
-                one.id,
-                _IN_WORDS[one.status],
-                str(one.severity),
-                "-" if one.p_value is None else rounded_up(one.p_value),
-                str(one.fits),
+                probe.id,
+                _IN_WORDS[probe.status],
+                str(probe.severity),
+                "-" if probe.p_value is None else rounded_up(probe.p_value),
+                str(probe.fits),
             )
-            for one in report.probes
+            for probe in report.probes
         ),
         frozenset({3, 4}),
     )
@@ -342,9 +342,9 @@ def _next(report: ProbeReport) -> str:
 
 
 def _others(report: ProbeReport) -> Iterator[Block]:
-    """What the probes without an alarm saw, by how they ended."""
+    """What the probes without an alarm saw, by outcome."""
     for status in (ProbeStatus.FAILED, ProbeStatus.PASSED, ProbeStatus.NOT_APPLICABLE):
-        seen = tuple(f"{one.id}: {one.evidence.replace('`', '')}" for one in report.of(status))
+        seen = tuple(f"{of.id}: {of.evidence.replace('`', '')}" for of in report.of(status))
         if seen:
             title = f"Probes: {_IN_WORDS[status]}"
             yield Block(title=title, level=Level.SUBSECTION, folded=True, items=seen)

@@ -31,9 +31,9 @@ from dpaudit.probe.records import (
     constancy_follows_record,
     label_counts_copied,
     missing_follows_record,
+    output_follows_target,
     range_follows_record,
     rows_copied_verbatim,
-    target_followed,
 )
 from dpaudit.probe.result import NotApplicable, Observation, ProbeReport, ProbeResult, ProbeStatus
 from dpaudit.probe.subject import Subject, Trainer, maker
@@ -46,7 +46,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "category-follows-record": category_follows_record,
     "constancy-follows-record": constancy_follows_record,
     "missing-follows-record": missing_follows_record,
-    "target-followed": target_followed,
+    "target-followed": output_follows_target,
     "label-counts-copied": label_counts_copied,
     "rows-copied-verbatim": rows_copied_verbatim,
     "seed-ignored": seed_ignored,
@@ -92,7 +92,7 @@ def probe(
         data: A table, a file, or "sample:NAME".
         schema: A schema or its file; inferred if None, and the report says so.
         parameters: Parameters of a generator given by name.
-        epsilon: As in `ProbeSettings`, like all that follow but the last.
+        epsilon: As in `ProbeSettings`, like every argument below except `on_progress`.
         delta: Delta of the claim.
         neighbours: Neighbouring relation of the claim.
         target: A record to watch, as row:N.
@@ -103,7 +103,7 @@ def probe(
         confidence: In (0.5, 1).
         worker_memory: As for `dpaudit.audit`.
         seed: Root of every random stream.
-        on_progress: Called with each result as soon as there is one.
+        on_progress: Called with each result as soon as it is known.
 
     Returns:
         The report.
@@ -156,7 +156,7 @@ def run_probes(
     """
     whole = load(data, schema)
     require_rows(whole.schema, "a probe")
-    table, target = _sampled(whole, settings)
+    table, target = _sample(whole, settings)
     check_rows(len(table.data) if settings.rows is None else settings.rows, table.schema)
     built = maker(
         generator,
@@ -180,8 +180,8 @@ def run_probes(
         target=target,
     )
     results = []
-    for one in settings.probes:
-        result = _run(one, subject)
+    for probe in settings.probes:
+        result = _run(probe, subject)
         results.append(result)
         if on_progress is not None:
             on_progress(result)
@@ -201,36 +201,36 @@ def run_probes(
     )
 
 
-def _run(one: Probe, subject: Subject) -> ProbeResult:
-    trainer = Trainer(subject, one.id)
+def _run(probe: Probe, subject: Subject) -> ProbeResult:
+    trainer = Trainer(subject, probe.id)
     try:
-        found = _CHECKS[one.id](subject, trainer)
+        outcome = _CHECKS[probe.id](subject, trainer)
     except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: shown in the report
         status, seen = ProbeStatus.FAILED, Observation(False, reason_of(error))
     else:
-        if isinstance(found, Observation) and not found.alarm:
-            found = _passed(found, subject, trainer)
-        if isinstance(found, NotApplicable):
-            status, seen = ProbeStatus.NOT_APPLICABLE, Observation(False, found.why)
+        if isinstance(outcome, Observation) and not outcome.alarm:
+            outcome = _passed(outcome, subject, trainer)
+        if isinstance(outcome, NotApplicable):
+            status, seen = ProbeStatus.NOT_APPLICABLE, Observation(False, outcome.why)
         else:
-            status, seen = (ProbeStatus.ALARM if found.alarm else ProbeStatus.PASSED), found
+            status, seen = (ProbeStatus.ALARM if outcome.alarm else ProbeStatus.PASSED), outcome
     judged = status in (ProbeStatus.ALARM, ProbeStatus.PASSED)
     return ProbeResult(
-        id=one.id,
+        id=probe.id,
         status=status,
-        severity=seen.severity or one.severity,
+        severity=seen.severity or probe.severity,
         evidence=seen.evidence,
         numbers=seen.numbers,
         p_value=seen.p_value,
         certainty=seen.certainty,
         false_alarm_rate=subject.settings.alpha if judged and seen.p_value is not None else 0.0,
         fits=trainer.fits,
-        correct=one.correct,
+        correct=probe.correct,
     )
 
 
 def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
-    """Passed, as there was no alarm, unless the output never varied; names constant columns."""
+    """The outcome of a probe without an alarm: passed, or not applicable if no output varied."""
     names = seen.read or subject.schema.names
     nothing = trainer.variation.nothing_in(names)
     if nothing is not None:
@@ -247,8 +247,8 @@ def _passed(seen: Observation, subject: Subject, trainer: Trainer) -> Observatio
     )
 
 
-def _sampled(table: Table, settings: ProbeSettings) -> tuple[Table, int | None]:
-    """The table, or a sample of its records, and the position in it of the record to watch."""
+def _sample(table: Table, settings: ProbeSettings) -> tuple[Table, int | None]:
+    """Samples a large table; returns it with the new position of the record to watch."""
     target = None
     if settings.target is not None:
         target = choose_target(settings.target, table.data, table.schema).row

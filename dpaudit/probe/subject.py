@@ -34,8 +34,8 @@ class Maker(NamedTuple):
     """Rebuilds a generator.
 
     Attributes:
-        asked: The generator as it was asked for.
-        takes: Names of settings that it can be built with; "schema" among them if it needs one.
+        asked: The generator as the caller gave it.
+        takes: Names of the settings that it can be built with, such as "schema".
         make: Builds it from a schema, a table under it, and changed settings.
     """
 
@@ -112,7 +112,7 @@ class Subject:
         schema: Its schema.
         claim: The claim under test.
         settings: Every choice of the run.
-        target: Position of the record that was named; None if none was.
+        target: Position of the record that the caller named; None without one.
     """
 
     maker: Maker
@@ -124,7 +124,7 @@ class Subject:
 
     @property
     def rows(self) -> int:
-        """Synthetic records asked of each model."""
+        """Synthetic records requested of each model."""
         return len(self.data) if self.settings.rows is None else self.settings.rows
 
     def build(
@@ -246,8 +246,8 @@ class Trainer:
         schema: Schema,
         rows: int,
     ) -> list[pd.DataFrame]:
-        """As `tables`, of a generator that trains many models at once."""
-        found: dict[int, pd.DataFrame] = {}
+        """`tables` for a generator that trains many models at once."""
+        tables: dict[int, pd.DataFrame] = {}
         for chunk in _chunks(generator, fits):
             mine = [fits[position] for position in chunk]
             with _globals(mine[0]):
@@ -256,8 +256,8 @@ class Trainer:
             stack = accept_stack(raw, schema, rows, models=len(mine))
             for position, values in zip(chunk, stack, strict=True):
                 accept_values(values, schema)
-                found[position] = table_of(values, schema)
-        return [found[position] for position in range(len(fits))]
+                tables[position] = table_of(values, schema)
+        return [tables[position] for position in range(len(fits))]
 
     def models(
         self, generator: Generator, data: pd.DataFrame, fits: Sequence[Fit]
@@ -277,19 +277,19 @@ class Trainer:
             for fit in fits:
                 yield from self._alone(generator, data, fit)
             return
-        found: dict[int, Model] = {}
+        models: dict[int, Model] = {}
         for chunk in _chunks(generator, fits):
             mine = [fits[position] for position in chunk]
             with _globals(mine[0]):
                 batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
-            found |= {position: batch[i] for i, position in enumerate(chunk)}
-        yield from (found[position] for position in range(len(fits)))
+            models |= {position: batch[i] for i, position in enumerate(chunk)}
+        yield from (models[position] for position in range(len(fits)))
 
     def _alone(self, generator: Generator, data: pd.DataFrame, fit: Fit) -> Iterator[Model]:
         """Yields one model, to be sampled while it controls the global streams."""
         kept = np.delete(np.arange(len(data)), list(fit.dropped))
         with _globals(fit):
-            fresh = copy.deepcopy(generator)  # one that trains in place starts afresh
+            fresh = copy.deepcopy(generator)  # some generators train in place
             yield train(fresh, data.iloc[kept].reset_index(drop=True), seed=fit.seed)
 
 
@@ -348,7 +348,7 @@ class Variation:
                 )
 
     def still(self) -> list[str]:
-        """Columns with one value, or only missing ones, in every row of every table."""
+        """Columns that have one value, or are missing, in every row of every table."""
         if self._rows < 2:
             return []
         return [name for name, seen in self._values.items() if len(seen) < 2]

@@ -18,7 +18,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.model.setting import SEED, check_number
 from dpaudit.plugins.protocols import BoolArray, IntArray
-from dpaudit.released_data.anonymeter.run import built_environment
+from dpaudit.released_data.anonymeter.run import require_environment
 from dpaudit.released_data.conclusion import (
     MembershipOutcome,
     ReleasedBound,
@@ -26,23 +26,23 @@ from dpaudit.released_data.conclusion import (
     conclude,
     linkage_confidence,
     membership_level,
-    oddities,
+    split_warnings,
     why_no_bound,
 )
 from dpaudit.released_data.copies import ClosestDistances
 from dpaudit.released_data.exchangeability import comparable_rows, exchangeability
-from dpaudit.released_data.inference import chosen_secrets
+from dpaudit.released_data.inference import choose_secrets
 from dpaudit.released_data.linkage import find_linkage
 from dpaudit.released_data.membership import (
     RiskyRow,
     detectable_copies,
+    draw_fitting_part,
     enough,
-    parted,
-    phantom,
+    find_risky_rows,
+    phantom_p_value,
     recognise,
     released_bound,
     released_power,
-    riskiest,
 )
 from dpaudit.released_data.result import ReleasedDataResult
 from dpaudit.released_data.scores import (
@@ -65,14 +65,14 @@ class Canaries(NamedTuple):
     Attributes:
         real: All real rows.
         place: The position of each in train followed by hold-out; shape (rows,).
-        of: The rows that are compared, whose membership is guessed; shape (n,).
+        rows: The rows whose membership is guessed; shape (n,).
         train: How many rows train has.
         units: The units of these rows; None if each row stands for itself.
     """
 
     real: pd.DataFrame
     place: IntArray
-    of: IntArray
+    rows: IntArray
     train: int
     units: Grouped | None = None
 
@@ -84,7 +84,7 @@ class Canaries(NamedTuple):
     @property
     def inside(self) -> BoolArray:
         """Whether each row that is compared is in train; shape (n,)."""
-        return self.in_train[self.of]
+        return self.in_train[self.rows]
 
     @property
     def comparable(self) -> bool:
@@ -94,17 +94,17 @@ class Canaries(NamedTuple):
     @property
     def members(self) -> IntArray:
         """Rows of the train table that are compared."""
-        return self.place[self.of[self.inside]]
+        return self.place[self.rows[self.inside]]
 
     @property
     def others(self) -> IntArray:
         """Rows of the hold-out that are compared."""
-        return self.place[self.of[~self.inside]] - self.train
+        return self.place[self.rows[~self.inside]] - self.train
 
     @property
     def number(self) -> int:
         """How many records are compared: rows, or units."""
-        return len(self.of) if self.units is None else len(self.units.sizes)
+        return len(self.rows) if self.units is None else len(self.units.sizes)
 
     @property
     def compared_units(self) -> ComparedUnits | None:
@@ -115,7 +115,7 @@ class Canaries(NamedTuple):
         return ComparedUnits(*(Grouped.by(self.units.of[part]) for part in (inside, ~inside)))
 
 
-class _Compared(NamedTuple):
+class _Comparison(NamedTuple):
     """The results of comparing train with hold-out rows; empty without a hold-out.
 
     Attributes:
@@ -137,7 +137,7 @@ class _Compared(NamedTuple):
     units: ComparedUnits | None = None
 
 
-_NOT_COMPARED: Final = _Compared()
+_NOT_COMPARED: Final = _Comparison()
 
 
 def audit_data(
@@ -208,7 +208,7 @@ def audit_data(
     tables = load_released(train, synthetic, holdout, schema=schema, unit=unit)
     _check_units(tables, tossed)
     del train, synthetic, holdout  # large
-    found = _audited(
+    result = _run_audit(
         tables,
         tossed,
         epsilon,
@@ -219,7 +219,7 @@ def audit_data(
         seed=seed,
         report=report,
     )
-    return replace(found, date=today(), reproduce=reproduce)
+    return replace(result, date=today(), reproduce=reproduce)
 
 
 def _command(
@@ -229,7 +229,7 @@ def _command(
     *,
     anonymeter: bool,
 ) -> str | None:
-    """The command of an audit, its inputs first; None if one of them is in memory."""
+    """The command line of an audit, inputs first; None if a table is in memory."""
     given = {name: of for name, of in files.items() if of is not None}
     if not all(isinstance(of, str | Path) for of in given.values()):
         return None
@@ -243,7 +243,7 @@ def _command(
     return shlex.join([*words, *(["--anonymeter"] if anonymeter else [])])
 
 
-def _audited(
+def _run_audit(
     tables: ReleasedTables,
     coins: CoinFile | None,
     epsilon: float | None,
@@ -259,34 +259,34 @@ def _audited(
     claim = (
         None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta, unit=tables.unit)
     )
-    secrets = chosen_secrets(secrets, tables.schema)  # refused before any work
+    secrets = choose_secrets(secrets, tables.schema)  # refused before any work
     canaries = None if tables.holdout is None else canaries_of(tables, coins, seed=seed)
     exchangeable = None
     if canaries is not None and coins is None:
         rng = rng_of(seed, "exchangeability")
         exchangeable = exchangeability(
-            canaries.real, canaries.in_train, tables.schema, rng, compared=canaries.of
+            canaries.real, canaries.in_train, tables.schema, rng, compared=canaries.rows
         )
     rows = RowCounts(
         train=len(tables.train),
         synthetic=len(tables.synthetic),
         holdout=None if tables.holdout is None else len(tables.holdout),
         coins=None if coins is None or canaries is None else canaries.number,
-        compared=0 if canaries is None else len(canaries.of),
+        compared=0 if canaries is None else len(canaries.rows),
     )
-    warnings = (*tables.warnings, *oddities(rows, exchangeable))
+    warnings = (*tables.warnings, *split_warnings(rows, exchangeable))
     for warning in warnings:
         report(f"warning: {warning}")
     compared = _NOT_COMPARED
     if canaries is not None and canaries.comparable:
-        report(f"comparing {len(canaries.of):,} rows with {len(tables.synthetic):,} synthetic ones")
-        scores = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.of)
+        report(f"comparing {rows.compared:,} rows with {rows.synthetic:,} synthetic ones")
+        seen = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.rows)
         report("testing membership")
         bound_at = None if coins is None else delta
-        compared = _compared(
-            scores, canaries, claim, bound_at=bound_at, confidence=confidence, seed=seed
+        compared = _compare(
+            seen, canaries, claim, bound_at=bound_at, confidence=confidence, seed=seed
         )
-        del scores
+        del seen
     del canaries  # large
     report("looking for copies, rare values and values that can be guessed")
     linkage = find_linkage(
@@ -343,14 +343,14 @@ def _check_asked(
     if anonymeter:
         if holdout is None:
             raise SettingsError("`anonymeter` needs `holdout`: its risks are compared with one")
-        built_environment()
+        require_environment()
 
 
 def _check_units(tables: ReleasedTables, coins: CoinFile | None) -> None:
-    """Refuses units that did not have the coins.
+    """Refuses units that had no coins of their own.
 
     Raises:
-        DataError: If rows had the coins, or other units.
+        DataError: If rows or other units had the coins.
         SettingsError: If there are no coins.
     """
     if tables.unit is None:
@@ -377,7 +377,7 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
 
     Args:
         tables: The tables, with a hold-out.
-        coins: How they were split; None if it is not known.
+        coins: How they were split; None if unknown.
         seed: For the shuffle.
 
     Returns:
@@ -402,7 +402,7 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
     return Canaries(real, place, of, len(tables.train), units)
 
 
-def _compared(
+def _compare(
     scores: MembershipScores,
     canaries: Canaries,
     claim: PrivacyClaim | None,
@@ -410,31 +410,32 @@ def _compared(
     bound_at: float | None,
     confidence: float,
     seed: int,
-) -> _Compared:
+) -> _Comparison:
     """Tests membership and, if coins decided it, bounds epsilon at the given delta."""
-    inside, distances, first = canaries.inside, -scores.seen[CLOSEST], np.arange(len(canaries.of))
+    inside, distances = canaries.inside, -scores.seen[CLOSEST]
     closest = ClosestDistances(distances[inside], distances[~inside])
+    first = np.arange(len(inside))  # the first row of each unit, or each row itself
     if canaries.units is not None:
         scores, first = unit_scores(scores, canaries.units), canaries.units.first
         inside = inside[first]
     risky = tuple(
-        RiskyRow(int(canaries.place[canaries.of[first[one.row]]]), one.p_value)
-        for one in riskiest(scores.seen, inside, rng_of(seed, "riskiest"))
+        RiskyRow(int(canaries.place[canaries.rows[first[risky_row.row]]]), risky_row.p_value)
+        for risky_row in find_risky_rows(scores.seen, inside, rng_of(seed, "riskiest"))
     )
     membership = bound = None
-    fitting = parted(len(inside), rng_of(seed, "fitting part"))
+    fitting = draw_fitting_part(len(inside), rng_of(seed, "fitting part"))
     if enough(inside, fitting):
-        found = recognise(
+        recognition = recognise(
             scores.seen, inside, fitting, rng_of(seed, "membership"), confidence=confidence
         )
         membership = MembershipOutcome(
-            attack=found.attack,
+            attack=recognition.attack,
             fitted=int(fitting.sum()),
             scored=int((~fitting).sum()),
-            p_value=found.p_value,
-            auc=found.auc,
-            rates=found.rates,
-            phantom_p_value=phantom(scores.seen, inside, rng_of(seed, "phantom")),
+            p_value=recognition.p_value,
+            auc=recognition.auc,
+            rates=recognition.rates,
+            phantom_p_value=phantom_p_value(scores.seen, inside, rng_of(seed, "phantom")),
             detectable_copies=detectable_copies(
                 scores,
                 inside,
@@ -445,18 +446,18 @@ def _compared(
         )
         if bound_at is not None:
             power = released_power(
-                len(found.right),
+                len(recognition.right),
                 claim_epsilon=0.0 if claim is None else claim.epsilon,
                 delta=bound_at,
                 confidence=confidence,
             )
             bound = ReleasedBound(
-                proved=released_bound(found.right, delta=bound_at, confidence=confidence),
+                proved=released_bound(recognition.right, delta=bound_at, confidence=confidence),
                 delta=bound_at,
                 max_provable=power.max_provable,
                 detectable=power.detectable,
             )
-    return _Compared(
+    return _Comparison(
         membership=membership,
         bound=bound,
         riskiest=risky,

@@ -18,7 +18,7 @@ from dpaudit.results.sentences import HEADLINE_GAP, Conclusion, headline
 from dpaudit.results.verdict import Power, SampleUnit, Verdict
 
 LARGEST_SHARE: Final = 0.05
-"""No finding is informative only if copies of this share of the rows would be detected."""
+"""A negative result counts only if copies of this share of the rows would be detected."""
 LINKAGE_SHARE: Final = 0.2
 """Share of the error probability for linkage; the membership test has the rest."""
 REPEATS_REMOVED: Final = (
@@ -110,7 +110,7 @@ class ReleasedBound:
         delta: δ for which it holds.
         max_provable: The bound of a perfect attack.
         detectable: The minimum detectable ε (80 % power) of randomised response, compared with the
-            claim (0 if there is none); None if there is none.
+            claim, or with 0 without one; None if no ε is detectable.
     """
 
     proved: float
@@ -126,7 +126,7 @@ class Concluded(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def oddities(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
+def split_warnings(rows: RowCounts, exchangeable: Exchangeability | None) -> Iterator[str]:
     """Warnings about train and hold-out, one sentence each."""
     if exchangeable is None:
         return
@@ -169,7 +169,7 @@ def conclude(
         membership: How well members are recognised; None if that was not tested.
         bound: The bound on epsilon, if there is one.
         linkage: Findings on copies, rare values and guessed attributes, at `linkage_confidence`.
-        exchangeable: Whether a random split made the tables; None where coins did.
+        exchangeable: Whether a random split made the tables; None if coins decided.
         claim: The claim, if there is one.
         confidence: Confidence of the bound, and of finding no leak where there is none.
 
@@ -199,22 +199,22 @@ def conclude(
         )
         return Concluded(ReleasedFinding.INVALID, (why,))
     if claim is not None and bound is not None:
-        return _on_claim(claim, bound, confidence=confidence)
-    return _without_claim(membership, bound, linkage, exchangeable, confidence=confidence)
+        return _decide_claim(claim, bound, confidence=confidence)
+    return _decide_leak(membership, bound, linkage, exchangeable, confidence=confidence)
 
 
-def _on_claim(claim: PrivacyClaim, bound: ReleasedBound, *, confidence: float) -> Concluded:
+def _decide_claim(claim: PrivacyClaim, bound: ReleasedBound, *, confidence: float) -> Concluded:
     power = Power(bound.max_provable, bound.detectable)
     verdict, reasons = decide(
         bound.proved, claim, power, (), confidence=confidence, unit=SampleUnit.COINS
     )
     decided = Conclusion(verdict, claim, bound.proved, confidence, power)
-    _, _, said = headline(decided).partition(HEADLINE_GAP)
+    _, _, sentence = headline(decided).partition(HEADLINE_GAP)
     why = reasons if verdict is Verdict.INCONCLUSIVE else ()  # else the headline says it
-    return Concluded(ReleasedFinding(verdict.value), (said, *why))
+    return Concluded(ReleasedFinding(verdict.value), (sentence, *why))
 
 
-def _without_claim(
+def _decide_leak(
     membership: MembershipOutcome,
     bound: ReleasedBound | None,
     linkage: Linkage,
@@ -231,11 +231,11 @@ def _without_claim(
     share = membership.detectable_copies
     recognised = membership.p_value <= membership_level(confidence)
     linked = linkage.proved
-    found = (*linked, attacked) if recognised else linked
-    if found:
+    leaks = (*linked, attacked) if recognised else linked
+    if leaks:
         if exchangeable is not None and exchangeable.differ:
             why = (
-                f"{found[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), which explains it as "
+                f"{leaks[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), which explains it as "
                 "well as a leak does; give a hold-out drawn as train was"
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
@@ -249,7 +249,7 @@ def _without_claim(
             if bound is not None and bound.proved > 0.0
             else ()
         )
-        return Concluded(ReleasedFinding.LEAK, (f"{what}: {found[0]}", *proof, *found[1:]))
+        return Concluded(ReleasedFinding.LEAK, (f"{what}: {leaks[0]}", *proof, *leaks[1:]))
     if share is None or share > LARGEST_SHARE:
         least = "half" if share is None else percent(share)
         why = (
@@ -266,7 +266,7 @@ def _without_claim(
 
 
 def why_no_bound(rows: RowCounts, membership: MembershipOutcome | None) -> str:
-    """Why there is no lower bound on epsilon, in one sentence without its end."""
+    """Why there is no lower bound on epsilon, as a sentence without its full stop."""
     if rows.holdout is None:
         return "no bound on epsilon: it needs a hold-out, split off by coins before training"
     if rows.coins is None:

@@ -173,13 +173,13 @@ class Copies(NamedTuple):
     """Findings about copies.
 
     Attributes:
-        exact: Records equal to a synthetic record in every value; of units, those with such a row.
+        exact: Records equal to a synthetic record in every value, or units with such a row.
         near: Records with a synthetic record nearby, a finding for each threshold.
         synthetic: Synthetic records that equal a train record.
-        riskiest: All compared rows of the train table, from 0, that have an exact copy: those
-            farthest from all hold-out records first, because they are least likely by chance.
-        several: Units of which two rows or more have copies, exact and near as above;
-            null where rows are compared.
+        riskiest: All compared rows of the train table, from 0, that have an exact copy; those
+            farthest from all hold-out records come first, because chance explains them least.
+        several: Units with copies of two rows or more, exact and near as above; null where rows
+            are compared.
     """
 
     exact: CopyFinding
@@ -193,22 +193,22 @@ class Copies(NamedTuple):
         """What a record is: "rows" or "units"."""
         return "rows" if self.several is None else "units"
 
-    def kind(self, one: CopyFinding) -> str:
+    def kind(self, finding: CopyFinding) -> str:
         """What a finding counts: "an exact copy", "exact or near copies of two rows or more"."""
-        plural = one in (self.several or ())
-        kind = "exact" if one.share is None else "exact or near"
-        within = "" if one.share is None else f" (within {one.within:.3g})"
+        plural = finding in (self.several or ())
+        kind = "exact" if finding.share is None else "exact or near"
+        within = "" if finding.share is None else f" (within {finding.within:.3g})"
         return f"{kind} copies of two rows or more{within}" if plural else f"an {kind} copy{within}"
 
     @property
     def all(self) -> tuple[CopyFinding, ...]:
-        """Every finding; of units those of several rows first."""
+        """Every finding; those on two rows or more of a unit come first."""
         return (*(self.several or ()), self.exact, *self.near)
 
     @property
     def proved(self) -> bool:
         """Whether some train records have copies because they were trained on."""
-        return any(one.records.proved for one in self.all)
+        return any(finding.records.proved for finding in self.all)
 
 
 def equal_rows(values: FloatArray, among: FloatArray) -> BoolArray:
@@ -232,16 +232,16 @@ def nearness_thresholds(distances: Distances) -> tuple[tuple[float, float], ...]
             units with too few rows; not the records that are counted.
 
     Returns:
-        Pairs of a share and a distance above 0; none if there are too few records.
+        Pairs of a share and a distance above 0; empty if there are too few records.
     """
-    found = {}
+    thresholds = {}
     for share in _SHARES:
         if share * len(distances) >= _FEWEST:
-            with np.errstate(invalid="ignore"):  # between infinite ones
+            with np.errstate(invalid="ignore"):  # NaN between two infinite distances
                 within = float(np.quantile(distances, share))
             if 0.0 < within < math.inf:
-                found[within] = share
-    return tuple((share, within) for within, share in found.items())
+                thresholds[within] = share
+    return tuple((share, within) for within, share in thresholds.items())
 
 
 class Copied(NamedTuple):
@@ -273,8 +273,8 @@ def find_copies(
     All limits hold at once with the given confidence.
 
     Args:
-        copied: The records with copies; of units, those of which any row has one.
-        several: The units of which two rows or more have copies; None where rows are compared.
+        copied: The records with copies, or the units with a copied row.
+        several: The units with two copied rows or more; None where rows are compared.
         synthetic_copied: Whether each synthetic record [m] equals a train one.
         riskiest: Rows of the train table with an exact copy, the riskiest first.
         rng: Halves the hold-out.
@@ -287,17 +287,17 @@ def find_copies(
         SettingsError: If the confidence is out of range.
     """
     each = confidence if several is None else bonferroni(confidence, 2)
-    exact, *near = _compared(copied, rng, confidence=each)
+    exact, *near = _compare(copied, rng, confidence=each)
     return Copies(
         exact,
         tuple(near),
         _hits(synthetic_copied),
         tuple(riskiest),
-        None if several is None else _compared(several, rng, confidence=each),
+        None if several is None else _compare(several, rng, confidence=each),
     )
 
 
-def _compared(
+def _compare(
     copied: Copied, rng: np.random.Generator, *, confidence: float
 ) -> tuple[CopyFinding, ...]:
     """The finding on exact copies, then those on near ones."""
@@ -340,8 +340,8 @@ class RareValues(NamedTuple):
         column: The column.
         minimum: Whether the smallest synthetic value is the smallest of the train table and not
             that of the hold-out; None for categories, or where they are the same.
-        maximum: The same of the largest.
-        repeated: How many of those values the synthetic table has, of train and of hold-out
+        maximum: The same for the largest value.
+        repeated: How many of those values the synthetic table has, for train and for hold-out
             records.
     """
 
@@ -358,9 +358,9 @@ class Ends(NamedTuple):
         train: Ends at which the synthetic table has the train table's value.
         holdout: Ends at which it has the hold-out's.
         alone: Ends of `train` at which the hold-out has another value.
-        outer: Ends of these at which the train table's value is farther out.
-        p_value: Probability that a random split makes the train table agree so much more often
-            than the hold-out if the synthetic table does not depend on the split.
+        outer: Ends among `alone` at which the train table's value is farther out.
+        p_value: Probability that a random split makes the train table agree at least this much
+            more often than the hold-out if the synthetic table does not depend on the split.
     """
 
     train: Hits
@@ -395,7 +395,7 @@ class Outliers(NamedTuple):
     @property
     def proved(self) -> bool:
         """Whether some values are in the synthetic table because their records were trained on."""
-        return self.ends_proved or any(one.repeated.proved for one in self.columns)
+        return self.ends_proved or any(column.repeated.proved for column in self.columns)
 
 
 def find_outliers(
@@ -416,8 +416,8 @@ def find_outliers(
         synthetic: Values [m, d] of the synthetic table.
         holdout: Values [h, d] of the hold-out; None if there is none.
         schema: Their schema.
-        elsewhere: Values of real records that are not compared [k, d]; a value of one of these does
-            not belong to a single record.
+        elsewhere: Values [k, d] of real records that are not compared; a value that also occurs
+            here does not belong to a single record.
         units: The units of train and hold-out rows; None if each row stands for itself. The ends
             are then compared unit by unit, and a random row stands for each unit's rare values.
         rng: Draws random splits.
@@ -429,7 +429,7 @@ def find_outliers(
     Raises:
         SettingsError: If the confidence is out of range.
     """
-    numeric = [place for place, one in enumerate(schema.columns) if one.kind.numeric]
+    numeric = [place for place, column in enumerate(schema.columns) if column.kind.numeric]
     ends = None
     none = train[:0]
     lone, lone_holdout = train, none if holdout is None else holdout
@@ -450,7 +450,7 @@ def find_outliers(
     columns = [
         RareValues(
             column.name,
-            *_own_ends(place in numeric, train, synthetic, holdout, place),
+            *_train_ends(place in numeric, train, synthetic, holdout, place),
             _rare(
                 lone[:, place],
                 synthetic[:, place],
@@ -462,7 +462,7 @@ def find_outliers(
         )
         for place, column in enumerate(schema.columns)
     ]
-    columns.sort(key=lambda one: 1.0 if one.repeated.p_value is None else one.repeated.p_value)
+    columns.sort(key=lambda rare: 1.0 if (p := rare.repeated.p_value) is None else p)
     level = (1.0 - confidence) / 2.0
     return Outliers(ends, tuple(columns), ends is not None and ends.proved(level))
 
@@ -476,7 +476,7 @@ def _rare(
     confidence: float,
     tests: int,
 ) -> Excess:
-    """Values that a single real record has, and how many the synthetic table repeats."""
+    """Counts the values of single real records that the synthetic table repeats."""
     pooled = np.concatenate([train, holdout, elsewhere])
     _, first, counts = np.unique(pooled, return_index=True, return_counts=True, equal_nan=True)
     alone = first[(counts == 1) & (first < len(train) + len(holdout))]
@@ -487,21 +487,21 @@ def _rare(
     )
 
 
-def _own_ends(
+def _train_ends(
     numeric: bool, train: FloatArray, synthetic: FloatArray, holdout: FloatArray | None, place: int
 ) -> tuple[bool | None, bool | None]:
     if not numeric or holdout is None:
         return None, None
     ends = [_ends_of(table[:, [place]])[:, 0] for table in (train, synthetic, holdout)]
-    found: list[bool | None] = [
+    agrees: list[bool | None] = [
         None if own == other or math.isnan(own) else bool(out == own)
         for own, out, other in zip(*ends, strict=True)
     ]
-    return found[0], found[1]
+    return agrees[0], agrees[1]
 
 
 def _ends_of(values: FloatArray) -> FloatArray:
-    """Smallest and largest value of each column [2, d]; NaN of a column that has none."""
+    """Smallest and largest value of each column [2, d]; NaN for a column without values."""
     low = np.where(np.isnan(values), np.inf, values).min(axis=0)
     high = np.where(np.isnan(values), -np.inf, values).max(axis=0)
     ends = np.stack([low, high])
@@ -516,11 +516,11 @@ class _Extremes(NamedTuple):
 
     @staticmethod
     def of(values: FloatArray) -> _Extremes:
-        """Those of rows, which have one number in each column."""
+        """The extremes of rows, each with one number per column."""
         return _Extremes(values, values)
 
     def by(self, rows: Grouped) -> _Extremes:
-        """Those of units."""
+        """The extremes of units."""
         order = np.argsort(rows.of, kind="stable")
         starts = np.cumsum(rows.sizes) - rows.sizes
         return _Extremes(
@@ -529,7 +529,7 @@ class _Extremes(NamedTuple):
 
     @property
     def ends(self) -> FloatArray:
-        """The smallest and the largest of all [2, c]."""
+        """The smallest and the largest number of each column [2, c]."""
         return np.stack([_ends_of(self.low)[0], _ends_of(self.high)[1]])
 
 
@@ -542,7 +542,9 @@ def _ends(
     records = len(lows)
     smaller = min(len(train.low), len(holdout.low)) / records
     deep = min(records, math.ceil(math.log(_SURE) / math.log1p(-smaller)))
-    # the outermost records of each end, and whether their value is that of the synthetic table
+    # A part agrees at an end if its outermost record has the synthetic table's value there. Only
+    # the `deep` outermost records of each end are permuted: a random split leaves a part without
+    # any of them with probability below `_SURE`.
     orders, agrees = [], []
     for low, high, smallest, largest in zip(lows.T, highs.T, *own, strict=True):
         for sign, column, end in ((1.0, low, smallest), (-1.0, high, largest)):
@@ -566,8 +568,8 @@ def _ends(
     as_many = 0
     for _ in range(_PERMUTATIONS):
         drawn = rng.choice(records, size=len(looked), replace=False) < len(train.low)
-        one, other = agreeing(drawn)
-        as_many += one - other >= excess
+        train_ends, holdout_ends = agreeing(drawn)
+        as_many += train_ends - holdout_ends >= excess
     of = len(orders)
     p_value = (1 + as_many) / (1 + _PERMUTATIONS)
     ends, others = train.ends, holdout.ends
@@ -577,6 +579,6 @@ def _ends(
 
 
 def _outermost(values: FloatArray, deep: int) -> IntArray:
-    """Positions of the smallest values, in order; missing ones last."""
-    found = np.argpartition(values, deep - 1)[:deep] if deep < len(values) else np.arange(deep)
-    return found[np.argsort(values[found], kind="stable")]
+    """Positions of the smallest values, ascending; missing values last."""
+    outermost = np.argpartition(values, deep - 1)[:deep] if deep < len(values) else np.arange(deep)
+    return outermost[np.argsort(values[outermost], kind="stable")]

@@ -16,7 +16,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.membership import enough
-from dpaudit.released_data.rows import Encoded, Keys, column_keys, encoded, nearest_others
+from dpaudit.released_data.rows import Encoded, Keys, column_keys, encode, nearest_others
 
 MOST_REPEATS: Final = 0.01
 """Largest expected number of other rows equal to a comparable row.
@@ -36,14 +36,14 @@ _DEPTHS: Final = (1, 3, 10, 30)
 
 
 class Exchangeability(NamedTuple):
-    """The p-values of train and hold-out being a random split; the synthetic table is not used.
+    """P-values of tests that train and hold-out are a random split, without the synthetic table.
 
     Attributes:
-        repeats: For how rows that occur more than once are distributed over the tables.
-        extremes: For how the largest and smallest values of numeric columns are distributed.
-        marginals: For the means of columns, frequencies of categories, and missing values.
-        neighbours: For how often the rows nearest to a row are in the same table.
-        classifier: For a classifier of train and hold-out rows being at chance level.
+        repeats: How rows that occur more than once are distributed over the tables.
+        extremes: How the largest and smallest values of numeric columns are distributed.
+        marginals: Means of columns, frequencies of categories, and missing values.
+        neighbours: How often the rows nearest to a row are in the same table.
+        classifier: How well a classifier distinguishes train from hold-out rows.
     """
 
     repeats: float
@@ -91,7 +91,7 @@ def exchangeability(
     values = values_of_table(real, schema)
     numeric = [place for place, column in enumerate(schema.columns) if column.kind.numeric]
     some = np.sort(rng.permutation(compared)[:_MOST_ROWS])
-    rows, label = encoded(real.iloc[some], schema), inside[some]
+    rows, label = encode(real.iloc[some], schema), inside[some]
     labels = np.array([label, *(rng.permutation(label) for _ in range(_PERMUTATIONS))])
     return Exchangeability(
         repeats=repeats_p_value(column_keys(values), inside, rng),
@@ -109,7 +109,7 @@ def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> 
     such row is in both tables; if the repeats within each table were removed, none is in one table
     twice. Rows equal in all but one column count too, because repeats may have been removed by some
     columns only. The statistic is the largest distance of five counts from their mean, by their
-    covariance, over all columns and those without each.
+    covariance, over all columns together and over all but each one.
 
     Args:
         keys: Keys of the values of all real rows, as `column_keys` gives them; shape (n, d).
@@ -121,12 +121,12 @@ def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> 
     """
     whole: Keys = keys.sum(axis=1, dtype=np.uint64)
     columns = keys.T[rng.permutation(keys.shape[1])[:_MOST_COLUMNS]] if keys.shape[1] > 1 else ()
-    sets = [_repeated(whole, rng), *(_repeated(whole - column, rng) for column in columns)]
-    sets = [one for one in sets if len(one.rows)]
+    sets = [_repeats(keys_of, rng) for keys_of in (whole, *(whole - column for column in columns))]
+    sets = [repeated for repeated in sets if len(repeated.rows)]
     if not sets:
         return 1.0
     labels = np.array([inside, *(rng.permutation(inside) for _ in range(_PERMUTATIONS))])
-    return _share_as_far(np.max([_distances(one.dealt(labels)) for one in sets], axis=0))
+    return _share_as_far(np.max([_distances(values.dealt(labels)) for values in sets], axis=0))
 
 
 class _Repeated(NamedTuple):
@@ -143,15 +143,15 @@ class _Repeated(NamedTuple):
     times: IntArray
 
     def dealt(self, labels: BoolArray) -> FloatArray:
-        """Counts [p, 5] of their distribution, given which of all rows are in train [p, n]."""
+        """Counts [p, 5] of how they are split, given which rows are in train [p, n]."""
         there = np.add.reduceat(labels[:, self.rows], self.starts, axis=1, dtype=np.int32)
         elsewhere = self.times - there
         counts = (there, there * elsewhere, there > 1, elsewhere > 1, (there > 0) & (elsewhere > 0))
         return np.stack([of.sum(axis=1, dtype=np.float64) for of in counts], axis=1)
 
 
-def _repeated(keys: Keys, rng: np.random.Generator) -> _Repeated:
-    """The rows whose key occurs more than once, or some of them."""
+def _repeats(keys: Keys, rng: np.random.Generator) -> _Repeated:
+    """The rows whose key occurs more than once; of many such keys a random sample."""
     _, value, counts = np.unique(keys, return_inverse=True, return_counts=True)
     chosen = np.zeros(len(counts), dtype=np.bool_)
     chosen[rng.permutation(np.flatnonzero(counts > 1))[:_MOST_VALUES]] = True
@@ -283,8 +283,8 @@ def _distances(counts: FloatArray) -> FloatArray:
     """
     apart = counts - counts.mean(axis=0)
     inverse = np.linalg.pinv(np.atleast_2d(np.cov(apart.T)), rcond=1e-9, hermitian=True)
-    found: FloatArray = np.einsum("ij,jk,ik->i", apart, inverse, apart)
-    return found
+    distances: FloatArray = np.einsum("ij,jk,ik->i", apart, inverse, apart)
+    return distances
 
 
 def _share_as_far(distances: FloatArray) -> float:

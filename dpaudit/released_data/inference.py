@@ -20,7 +20,7 @@ from dpaudit.model.encoding import EncodedColumn, layout
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray
 from dpaudit.released_data.copies import Excess, Hits, excess_of
-from dpaudit.released_data.rows import Encoded, nearest
+from dpaudit.released_data.rows import Encoded, find_nearest
 
 TOLERANCE: Final = 0.01
 """A guessed number is right if it is off by at most this share of the column's bounds."""
@@ -66,7 +66,7 @@ class _Part(NamedTuple):
     secret: FloatArray
 
 
-def chosen_secrets(names: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+def choose_secrets(names: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
     """The columns whose values are guessed.
 
     Args:
@@ -77,7 +77,7 @@ def chosen_secrets(names: Sequence[str] | None, schema: Schema) -> tuple[str, ..
         Their names.
 
     Raises:
-        SettingsError: If one is no column.
+        SettingsError: If a name is not a column.
     """
     if names is None:
         label = [schema.label] if schema.label else []
@@ -117,9 +117,9 @@ def infer_attributes(
         SettingsError: If the confidence is out of range.
     """
     tests = len(secrets) * len(Guesser)
-    targets = _some(train, _MOST_TARGETS, rng)
-    others = _some(train[:0] if holdout is None else holdout, _MOST_TARGETS, rng)
-    found = []
+    targets = _sample(train, _MOST_TARGETS, rng)
+    others = _sample(train[:0] if holdout is None else holdout, _MOST_TARGETS, rng)
+    inferences = []
     for block in layout(schema):
         if block.column.name not in secrets or len(schema.columns) < 2:
             continue
@@ -129,17 +129,17 @@ def infer_attributes(
         baseline = _hits(typical, own, block).rate
         for guesser in Guesser:
             if guesser is Guesser.CLOSEST:
-                guesses = basis.secret[nearest(asked, basis.known, neighbours=1).indices[:, 0]]
+                guesses = basis.secret[find_nearest(asked, basis.known, neighbours=1).indices[:, 0]]
             else:
-                guesses = _modelled(basis, asked, block, rng)
+                guesses = _guess_by_forest(basis, asked, block, rng)
             right = excess_of(
                 _hits(guesses[: len(own.secret)], own, block),
                 _hits(guesses[len(own.secret) :], other, block),
                 confidence=confidence,
                 tests=tests,
             )
-            found.append(Inference(block.column.name, guesser, baseline, right))
-    return tuple(found)
+            inferences.append(Inference(block.column.name, guesser, baseline, right))
+    return tuple(inferences)
 
 
 def _part(matrix: Encoded, block: EncodedColumn) -> _Part:
@@ -154,7 +154,7 @@ def _part(matrix: Encoded, block: EncodedColumn) -> _Part:
     return _Part(np.delete(matrix, places, axis=1), secret)
 
 
-def _modelled(
+def _guess_by_forest(
     basis: _Part, asked: Encoded, block: EncodedColumn, rng: np.random.Generator
 ) -> FloatArray:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -186,5 +186,5 @@ def _hits(guesses: FloatArray, part: _Part, block: EncodedColumn) -> Hits:
     return Hits(int(right.sum()), len(right))
 
 
-def _some(matrix: Encoded, most: int, rng: np.random.Generator) -> Encoded:
+def _sample(matrix: Encoded, most: int, rng: np.random.Generator) -> Encoded:
     return matrix[rng.permutation(len(matrix))[:most]] if len(matrix) > most else matrix

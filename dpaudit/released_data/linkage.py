@@ -29,8 +29,8 @@ from dpaudit.released_data.copies import (
     find_copies,
     find_outliers,
 )
-from dpaudit.released_data.inference import Inference, chosen_secrets, infer_attributes
-from dpaudit.released_data.rows import Encoded, encoded, nearest
+from dpaudit.released_data.inference import Inference, choose_secrets, infer_attributes
+from dpaudit.released_data.rows import Encoded, encode, find_nearest
 from dpaudit.released_data.scores import ComparedUnits
 from dpaudit.released_data.tables import ReleasedTables
 from dpaudit.seeds import rng_of
@@ -38,7 +38,7 @@ from dpaudit.seeds import rng_of
 Distances = npt.NDArray[np.floating]
 
 _LOW: Final = 0.05
-"""The low quantile used by such panels."""
+"""The low quantile that privacy panels use."""
 _MARGIN: Final = 0.05
 """A panel fails if the share nearer to train records exceeds one half by more than this."""
 _MOST_ASKED: Final = 10_000
@@ -92,11 +92,11 @@ def find_linkage(
         tables: The tables.
         members: Rows of the train table that are compared with the hold-out; by default all.
         others: Rows of the hold-out that are compared with them; by default all.
-        closest: Distances of these and of the hold-out records to the nearest synthetic record;
-            None if near copies are not looked for, as without a hold-out.
-        units: The units of these rows; None if each row stands for itself. Copies are then counted
-            by unit; for rare values and guessed attributes a random row stands for each unit, as
-            tests need records that were dealt one by one.
+        closest: Distances of both to the nearest synthetic record; None to skip near copies, as
+            without a hold-out.
+        units: The units of these rows; None if each row stands for itself. With units, copies are
+            counted by unit. For rare values and guessed attributes a random row stands for each
+            unit, because the tests need independently assigned records.
         secrets: Columns whose values are guessed; None for the label and the first columns.
         anonymeter: Whether anonymeter runs too, which needs a hold-out and its environment.
         seed: Root of every random stream.
@@ -110,7 +110,7 @@ def find_linkage(
         AttackError: If anonymeter fails.
     """
     schema = tables.schema
-    names = chosen_secrets(secrets, schema)
+    names = choose_secrets(secrets, schema)
     members = np.arange(len(tables.train)) if members is None else members
     train, synthetic, holdout = tables.train.iloc[members], tables.synthetic, tables.holdout
     if holdout is not None:
@@ -118,12 +118,12 @@ def find_linkage(
         holdout = holdout.iloc[others]
     level = bonferroni(confidence, _FAMILIES)
     rng = rng_of(seed, "random splits")
-    outliers, copied, synthetic_copied = _repeats(
+    outliers, copied, synthetic_copied = _find_repeats(
         tables, members, others, closest, units, rng, confidence=level
     )
 
     def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
-        return encoded(_some(table, most, rng_of(seed, purpose)), schema)
+        return encode(_sample(table, most, rng_of(seed, purpose)), schema)
 
     alone, alone_too = train, holdout
     if units is not None and holdout is not None:
@@ -132,9 +132,9 @@ def find_linkage(
         alone_too = holdout.iloc[units.holdout.drawn(rng)]
     asked = some(alone, _MOST_ASKED, "train records")
     asked_too = None if alone_too is None else some(alone_too, _MOST_ASKED, "hold-out records")
-    lone = _lone_first(train, np.flatnonzero(copied.train), asked_too, schema)
+    lone = _sort_lone_first(train, np.flatnonzero(copied.train), asked_too, schema)
     copies = find_copies(
-        *_by_unit(copied, units),
+        *_group_by_unit(copied, units),
         synthetic_copied=synthetic_copied,
         riskiest=members[lone].tolist(),
         rng=rng_of(seed, "halves of the hold-out"),
@@ -145,18 +145,18 @@ def find_linkage(
     inference = infer_attributes(
         asked, searched, asked_too, schema, secrets=names, rng=rng, confidence=level
     )
-    found: tuple[AnonymeterFinding, ...] | None = None
+    risks: tuple[AnonymeterFinding, ...] | None = None
     if anonymeter and holdout is not None:
         rng = rng_of(seed, "anonymeter")
-        found = run_anonymeter(
+        risks = run_anonymeter(
             train, synthetic, holdout, schema, secrets=names, rng=rng, confidence=confidence
         )
     panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
-    proved = tuple(_proved(copies, outliers, inference))
-    return Linkage(len(members), copies, outliers, inference, panel, found, proved, confidence)
+    proved = tuple(_clauses(copies, outliers, inference))
+    return Linkage(len(members), copies, outliers, inference, panel, risks, proved, confidence)
 
 
-def _repeats(
+def _find_repeats(
     tables: ReleasedTables,
     members: IntArray,
     others: IntArray | None,
@@ -166,7 +166,7 @@ def _repeats(
     *,
     confidence: float,
 ) -> tuple[Outliers, Copied, BoolArray]:
-    """Values of single records, records with copies, and whether each synthetic record is one."""
+    """Values of single records, records with copies, and which synthetic records are copies."""
     schema = tables.schema
     real, out = values_of_table(tables.train, schema), values_of_table(tables.synthetic, schema)
     own, elsewhere, rest = real[members], [np.delete(real, members, axis=0)], None
@@ -188,12 +188,12 @@ def _repeats(
     return outliers, Copied(equal_rows(own, out), copied_too, closest), equal_rows(out, real)
 
 
-def _by_unit(copied: Copied, units: ComparedUnits | None) -> tuple[Copied, Copied | None]:
-    """The records with copies; of units, those with a copied row and those with several."""
+def _group_by_unit(copied: Copied, units: ComparedUnits | None) -> tuple[Copied, Copied | None]:
+    """The records with copies; if units are counted, the units with one, and with two or more."""
     closest = copied.closest
     if units is None or closest is None or copied.holdout is None:
         return copied, None
-    found = [
+    by_rows = [
         Copied(
             units.train.any(copied.train, least=rows),
             units.holdout.any(copied.holdout, least=rows),
@@ -204,47 +204,47 @@ def _by_unit(copied: Copied, units: ComparedUnits | None) -> tuple[Copied, Copie
         )
         for rows in (1, 2)
     ]
-    return found[0], found[1]
+    return by_rows[0], by_rows[1]
 
 
 def _panel(
     train: pd.DataFrame, synthetic: Encoded, holdout: pd.DataFrame | None, schema: Schema, seed: int
 ) -> DistancePanel:
-    """The panel of synthetic records and as many records of train and hold-out."""
+    """The panel, from equally many records of train and hold-out."""
     most = min(_MOST_SEARCHED, len(train), len(train if holdout is None else holdout))
 
     def two_nearest(table: pd.DataFrame) -> Distances:
-        some = _some(table, most, rng_of(seed, "records of the panel"))
-        return nearest(synthetic, encoded(some, schema), neighbours=2).distances
+        some = _sample(table, most, rng_of(seed, "records of the panel"))
+        return find_nearest(synthetic, encode(some, schema), neighbours=2).distances
 
     return distance_panel(two_nearest(train), None if holdout is None else two_nearest(holdout))
 
 
-def _lone_first(
+def _sort_lone_first(
     train: pd.DataFrame, rows: IntArray, holdout: Encoded | None, schema: Schema
 ) -> IntArray:
-    """These rows of the train table, those farthest from all hold-out records first.
+    """Sorts these rows of the train table, those farthest from all hold-out records first.
 
-    Of very many only some are ordered; the others follow in their order.
+    If there are very many, only the first are sorted.
     """
     some, others = rows[:_MOST_ASKED], rows[_MOST_ASKED:]
     if holdout is None or not len(some):
         return rows
-    apart = nearest(encoded(train.iloc[some], schema), holdout, neighbours=1).distances[:, 0]
+    apart = find_nearest(encode(train.iloc[some], schema), holdout, neighbours=1).distances[:, 0]
     return np.concatenate([some[np.argsort(-apart, kind="stable")], others])
 
 
-def _some(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:
+def _sample(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.DataFrame:
     """At most this many rows, in random order."""
     return table.iloc[rng.permutation(len(table))[:most]]
 
 
-def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
-    for one in copies.all:
-        if one.records.proved:
+def _clauses(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
+    for finding in copies.all:
+        if finding.records.proved:
             yield (
-                f"{one.records.train} training {copies.noun} have {copies.kind(one)}, at least "
-                f"{one.records.at_least:,} of them because they were trained on"
+                f"{finding.records.train} training {copies.noun} have {copies.kind(finding)}, at "
+                f"least {finding.records.at_least:,} of them because they were trained on"
             )
             break
     if outliers.ends_proved and outliers.ends is not None:
@@ -253,11 +253,11 @@ def _proved(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) 
             f"{ends.found} of {ends.of} extremes of numeric columns are those of the training "
             "table, more than a random split explains"
         )
-    rare = [one.column for one in outliers.columns if one.repeated.proved]
+    rare = [column.column for column in outliers.columns if column.repeated.proved]
     if rare:
         named = listed(rare, 5)
         yield f"the synthetic table repeats values that only one training row has: {named}"
-    secrets = list(dict.fromkeys(one.secret for one in inference if one.right.proved))
+    secrets = list(dict.fromkeys(guess.secret for guess in inference if guess.right.proved))
     if secrets:
         yield (
             "values can be guessed from the rest of the row more often in training than in "
@@ -284,8 +284,8 @@ class DistanceQuantiles(NamedTuple):
 class DistancePanel(NamedTuple):
     """The distance to the closest record, as privacy panels of synthetic data show it.
 
-    It is included for comparison only and proves nothing: its figures are averages and low
-    quantiles over all synthetic records, so a table with hundreds of copied records may pass.
+    For comparison only: its figures are averages and low quantiles over all synthetic records, so
+    a table with hundreds of copied records may pass.
 
     Attributes:
         train: Distances to train records.
@@ -308,8 +308,8 @@ def distance_panel(to_train: Distances, to_holdout: Distances | None) -> Distanc
 
     Args:
         to_train: Distances [m, 2] of each synthetic record to its two nearest train records.
-        to_holdout: Distances to its two nearest hold-out records, of as many as there were train
-            records; None without a hold-out.
+        to_holdout: Distances to its two nearest records of a hold-out as large as the train table;
+            None without a hold-out.
 
     Returns:
         The panel.

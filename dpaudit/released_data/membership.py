@@ -1,4 +1,4 @@
-"""Whether a synthetic table reveals who was in train: choose on one part, score the other."""
+"""Tests whether a synthetic table reveals membership: chooses on one part, scores the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpaudit.released_data.scores import MembershipScores
 from dpaudit.results.verdict import Power
 
 _PSEUDO: Final = 2.0
-"""Pseudo-count of rows on each step, with the overall share of members."""
+"""Pseudo-count added to each step of a calibration, split by the overall share of members."""
 _DRAWS: Final = 9_999
 FALSE_POSITIVE_RATES: Final = (0.001, 0.01, 0.1)
 """Nominal rates at which thresholds are set."""
@@ -32,9 +32,9 @@ MOST_SCORED: Final = 10_000
 LEAST_ROWS: Final = 5
 """Fewest members and non-members in each part; with fewer nothing is tested."""
 MOST_GUESSED: Final = 2_000
-"""Largest number of guesses, most confident first; fixed beforehand because cost is quadratic."""
+"""Largest number of guesses; fixed beforehand, because the cost of the bound is quadratic."""
 FALSE_DISCOVERIES: Final = 0.05
-"""False discovery rate of the named rows."""
+"""False discovery rate of the rows reported as riskiest."""
 CONTROL_LEVEL: Final = 0.01
 """Largest false-alarm rate of each control."""
 _MOST_FITTED: Final = 20_000
@@ -86,8 +86,8 @@ class Recognition(NamedTuple):
     right: BoolArray
 
 
-def parted(rows: int, rng: np.random.Generator) -> BoolArray:
-    """Which rows choose the attack: a random half, or all but `MOST_SCORED`.
+def draw_fitting_part(rows: int, rng: np.random.Generator) -> BoolArray:
+    """Draws the rows that choose the attack: a random half, or all but `MOST_SCORED`.
 
     The choice does not depend on membership, so the coins of the scored rows stay fair.
     """
@@ -113,11 +113,11 @@ def choose_attack(
     Args:
         scores: Scores [n] by attack.
         inside: Whether each row is in train; shape (n,).
-        fitting: Which rows serve the choice; at least two of each kind.
-        rng: Parts these rows.
+        fitting: The rows to choose on; at least two members and two others.
+        rng: Splits these rows for cross-validation.
 
     Returns:
-        Its name; the first of equals.
+        The name of the attack; on a tie the first.
     """
     inside = inside[fitting]
     parts = np.zeros(len(inside), dtype=np.bool_)
@@ -140,12 +140,12 @@ def recognise(
     Args:
         scores: Scores [n] by attack, independent of membership.
         inside: Whether each row is in train; shape (n,).
-        fitting: Which rows serve the choice; shape (n,), `enough`.
+        fitting: Which rows to choose on; shape (n,), `enough`.
         rng: For parts and permutations.
         confidence: Probability that all limits on rates hold together, in (0, 1).
 
     Returns:
-        What was found.
+        How well it recognises members.
     """
     name = choose_attack(scores, inside, fitting, rng)
     known, known_inside = scores[name][fitting], inside[fitting]
@@ -168,13 +168,13 @@ def _rates(
     alpha = 1.0 - bonferroni(confidence, 2 * len(FALSE_POSITIVE_RATES))
     descending = np.sort(known_others)[::-1]
     members, others = int(inside.sum()), int((~inside).sum())
-    found = []
+    rates = []
     for nominal in FALSE_POSITIVE_RATES:
         # At most this many of the others score strictly above the threshold.
         threshold = descending[int(nominal * len(descending))]
         flagged = scores > threshold
         hits, alarms = int(flagged[inside].sum()), int(flagged[~inside].sum())
-        found.append(
+        rates.append(
             RateAtThreshold(
                 nominal=nominal,
                 flagged_members=hits,
@@ -189,7 +189,7 @@ def _rates(
                 false_positive_rate_upper=float(upper_limits(others, alpha)[alarms]),
             )
         )
-    return tuple(found)
+    return tuple(rates)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +223,7 @@ def fit_calibration(scores: FloatArray, inside: BoolArray) -> IsotonicCalibratio
     counts = np.bincount(place).astype(np.float64)
     members = np.bincount(place, weights=inside)
     fitted = scipy.optimize.isotonic_regression(members / counts, weights=counts).x
-    starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 0.0)  # of each run of equal shares
+    starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 0.0)  # where each step begins
     rows_of, members_of = np.add.reduceat(counts, starts), np.add.reduceat(members, starts)
     share = inside.mean()
     odds = (members_of + _PSEUDO * share) / (rows_of - members_of + _PSEUDO * (1.0 - share))
@@ -374,7 +374,7 @@ class RiskyRow(NamedTuple):
     p_value: float
 
 
-def riskiest(
+def find_risky_rows(
     scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
 ) -> tuple[RiskyRow, ...]:
     """Members whose scores are too high for non-members.
@@ -385,12 +385,12 @@ def riskiest(
     p-values share the hold-out rows (Bates et al. 2023).
 
     Args:
-        scores: Scores [n] by attack, that do not depend on who is a member.
+        scores: Scores [n] by attack, independent of membership.
         inside: Whether each row is in train; shape (n,).
-        rng: Parts the rows.
+        rng: Splits the rows.
 
     Returns:
-        The rows, smallest p-value first; empty if too few are there.
+        The rows, smallest p-value first; empty if there are too few rows.
     """
     part = np.ones(len(inside), dtype=np.bool_)
     part[rng.permutation(len(inside))[: len(inside) // 5]] = False
@@ -400,32 +400,32 @@ def riskiest(
     rows, others = np.flatnonzero(part & inside), np.sort(of[part & ~inside])
     above = len(others) - np.searchsorted(others, of[rows], side="left")
     p_values: FloatArray = np.asarray((1.0 + above) / (1.0 + len(others)), dtype=np.float64)
-    found = [
+    risky = [
         RiskyRow(int(rows[place]), float(p_values[place]))
-        for place in np.flatnonzero(discovered(p_values, rate=FALSE_DISCOVERIES))
+        for place in np.flatnonzero(benjamini_hochberg(p_values, rate=FALSE_DISCOVERIES))
     ]
-    return tuple(sorted(found, key=lambda of: (of.p_value, of.row)))
+    return tuple(sorted(risky, key=lambda of: (of.p_value, of.row)))
 
 
-def discovered(p_values: FloatArray, *, rate: float) -> BoolArray:
-    """The hypotheses that the step-up procedure of Benjamini and Hochberg refutes.
+def benjamini_hochberg(p_values: FloatArray, *, rate: float) -> BoolArray:
+    """The hypotheses that the step-up procedure of Benjamini and Hochberg rejects.
 
     Args:
         p_values: One for each hypothesis; shape (n,).
         rate: The false discovery rate, in (0, 1).
 
     Returns:
-        Whether each is refuted.
+        Whether each is rejected.
     """
     order = np.argsort(p_values, kind="stable")
     limits = rate * np.arange(1, len(p_values) + 1) / max(1, len(p_values))
     below = np.flatnonzero(p_values[order] <= limits)
-    refuted = np.zeros(len(p_values), dtype=np.bool_)
-    refuted[order[: below[-1] + 1 if len(below) else 0]] = True
-    return refuted
+    rejected = np.zeros(len(p_values), dtype=np.bool_)
+    rejected[order[: below[-1] + 1 if len(below) else 0]] = True
+    return rejected
 
 
-def phantom(
+def phantom_p_value(
     scores: Mapping[str, FloatArray], inside: BoolArray, rng: np.random.Generator
 ) -> float | None:
     """The p-value of the same test between two halves of the hold-out, where there is no leak.
@@ -433,7 +433,7 @@ def phantom(
     Args:
         scores: Scores [n] by attack.
         inside: Whether each row is in train; shape (n,).
-        rng: Halves the hold-out, and for the test.
+        rng: For the halves and the test.
 
     Returns:
         The p-value; None if there are too few hold-out rows to test.
@@ -441,7 +441,7 @@ def phantom(
     others = np.flatnonzero(~inside)
     phantoms = np.zeros(len(others), dtype=np.bool_)
     phantoms[rng.permutation(len(others))[: len(others) // 2]] = True
-    fitting = parted(len(others), rng)
+    fitting = draw_fitting_part(len(others), rng)
     if not enough(phantoms, fitting):
         return None
     of_others = {name: of[others] for name, of in scores.items()}
@@ -458,7 +458,7 @@ def detectable_copies(
     *,
     level: float,
 ) -> float | None:
-    """The smallest share of train rows whose copies would be detected with probability 0.8.
+    """The smallest share of copied train rows that would be detected with probability 0.8.
 
     Simulated on these scores: membership is redrawn, so an existing leak does not count; the copied
     share of members gets the scores of copies; the attack is chosen anew.
@@ -466,20 +466,20 @@ def detectable_copies(
     Args:
         scores: Scores [n] by attack, and those of copies.
         inside: Whether each row is in train; shape (n,).
-        fitting: Which rows serve the choice; shape (n,). Of very many, some do here.
+        fitting: Which rows to choose on; shape (n,). At most `_MOST_FITTED` of them are used.
         rng: Plants copies.
         level: The p-value at which a leak counts as found.
 
     Returns:
-        The first such share of a short list; None if even half of the rows would not be detected.
+        The first such share of a short list; None if not even copies of half of the rows are.
     """
     known = rng.permutation(np.flatnonzero(fitting))[:_MOST_FITTED]
     if min(inside[known].sum(), (~inside[known]).sum()) < LEAST_ROWS:
         return None
     asked = np.flatnonzero(~fitting)
 
-    def is_found(share: float) -> bool:
-        found = 0
+    def detects(share: float) -> bool:
+        detections = 0
         for _ in range(_SIMULATIONS):
             drawn = inside.copy()
             for part in (known, asked):
@@ -492,8 +492,8 @@ def detectable_copies(
             chosen = planted[choose_attack(planted, drawn, known, rng)]
             calibration = fit_calibration(chosen[known], drawn[known])
             p = p_value(chosen[asked], drawn[asked], calibration, rng, draws=_SIMULATED_DRAWS)
-            found += p <= level
-        return found >= _FOUND
+            detections += p <= level
+        return detections >= _FOUND
 
-    first = bisect_left(_SHARES, True, key=is_found)
+    first = bisect_left(_SHARES, True, key=detects)
     return _SHARES[first] if first < len(_SHARES) else None

@@ -1,4 +1,4 @@
-"""The parts of the page on a released table, and a page as text for a terminal."""
+"""The blocks of the page on a released table."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ NO_HOLDOUT: Final = "Without a hold-out, nothing shows how many there would be b
 ANONYMETER: Final = "Singling out, linkability and inference by anonymeter"
 
 
-def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) -> Block:
+def membership_block(membership: MembershipOutcome, *, confidence: float, noun: str) -> Block:
     """How well train rows (or units) are recognised, and the results of the controls."""
     header = ("threshold", "TPR", "FPR", "TPR at least", "FPR at most")
     rows, shared = [], False
-    for _, alike in groupby(found.rates, lambda one: one._replace(nominal=0.0)):
+    for _, alike in groupby(membership.rates, lambda rate: rate._replace(nominal=0.0)):
         rate, *others = alike
         shared = shared or bool(others)
-        nominal = ", ".join(percent(one.nominal) for one in (rate, *others))
+        nominal = ", ".join(percent(each.nominal) for each in (rate, *others))
         rows.append(
             (
                 f"for FPR {nominal}",
@@ -65,42 +65,42 @@ def membership_block(found: MembershipOutcome, *, confidence: float, noun: str) 
     return Block(
         title=f"Recognising training {noun}",
         paragraphs=(
-            f'The attack "{found.attack}" was chosen on {found.fitted:,} {noun}, which also set '
-            f"the thresholds, and scored once on {found.scored:,} others: AUC "
-            f"{auc_text(found.auc)}, p {p_text(found.p_value)}.",
+            f'The attack "{membership.attack}" was chosen on {membership.fitted:,} {noun}, which '
+            f"also set the thresholds, and scored once on {membership.scored:,} others: AUC "
+            f"{auc_text(membership.auc)}, p {p_text(membership.p_value)}.",
             f"The limits in the table below hold jointly at {percent(confidence)} confidence. "
             'Those in later tables ("at least") hold jointly at '
             f"{percent(linkage_confidence(confidence))}, because they share the "
             f"{percent(1.0 - confidence)} chance of a false leak with the test above: "
             f"{percent(1.0 - linkage_confidence(confidence))} for them, "
             f"{percent(membership_level(confidence))} for its p-value.",
-            *_controls(found, noun),
+            *_controls(membership, noun),
             *([_SHARED.format(noun=noun)] if shared else []),
         ),
         table=ReportTable(header, tuple(rows), frozenset({1, 2, 3, 4})),
     )
 
 
-def _controls(found: MembershipOutcome, noun: str) -> tuple[str, str]:
+def _controls(membership: MembershipOutcome, noun: str) -> tuple[str, str]:
     """The null control and the power."""
-    if found.phantom_p_value is None:
+    if membership.phantom_p_value is None:
         null = "There is no null control: the hold-out is too small to be halved."
-    elif found.phantom_p_value > CONTROL_LEVEL:
+    elif membership.phantom_p_value > CONTROL_LEVEL:
         null = (
             "Null control passed: between two halves of the hold-out, where there is nothing to "
-            f"find, the same test finds nothing (p {p_text(found.phantom_p_value)}, above its "
+            f"find, the same test finds nothing (p {p_text(membership.phantom_p_value)}, above its "
             f"threshold of {CONTROL_LEVEL:g})."
         )
     else:
         null = (
             "Null control FAILED: the same test distinguishes two halves of the hold-out, "
-            f"where there is nothing to find (p {p_text(found.phantom_p_value)})."
+            f"where there is nothing to find (p {p_text(membership.phantom_p_value)})."
         )
-    if found.detectable_copies is None:
+    if membership.detectable_copies is None:
         return null, f"Power: even copies of half of the training {noun} might have been missed."
     return null, (
-        f"Power: copies of {percent(found.detectable_copies)} of the training {noun} are detected "
-        "with 80 % probability."
+        f"Power: copies of {percent(membership.detectable_copies)} of the training {noun} are "
+        "detected with 80 % probability."
     )
 
 
@@ -126,11 +126,11 @@ def not_tested_block(
 ) -> tuple[Block, ...]:
     """What this audit did not test, and what a test needs; nothing if all was tested."""
     if not has_holdout:
-        said = (
+        needs = (
             "Each of these needs a hold-out: whether training rows can be recognised, near copies, "
             "a bound on epsilon, and singling out, linkability and inference by anonymeter.",
         )
-        return (Block(title="Not tested", paragraphs=said),)
+        return (Block(title="Not tested", paragraphs=needs),)
     items = [] if not_a_bound is None else [f"{not_a_bound[:1].upper()}{not_a_bound[1:]}."]
     if anonymeter is None:
         items.append(f"{ANONYMETER}: run dpaudit env create anonymeter, then add --anonymeter.")
@@ -139,7 +139,7 @@ def not_tested_block(
 
 def riskiest_block(rows: Sequence[RiskyRow], *, compared: int, noun: str) -> Block:
     """The rows of the train table that stand out, or the first rows of units that do."""
-    named = listed([one.row for one in rows], _ROWS_NAMED)
+    named = listed([risky.row for risky in rows], _ROWS_NAMED)
     all_in = " All are in the output of --json, as riskiest." if len(rows) > _ROWS_NAMED else ""
     numbers = "Row numbers" if noun == "rows" else "Their first rows, numbered"
     return Block(
@@ -154,32 +154,32 @@ def riskiest_block(rows: Sequence[RiskyRow], *, compared: int, noun: str) -> Blo
     )
 
 
-def linkage_blocks(found: Linkage) -> tuple[Block, ...]:
+def linkage_blocks(linkage: Linkage) -> tuple[Block, ...]:
     """The parts on copies, extremes, guesses, distances and anonymeter."""
     return (
-        _copies(found.copies, percent(found.confidence)),
-        _outliers(found.outliers),
-        *([_inference(found.inference)] if found.inference else []),
-        _panel(found.panel, proved=bool(found.proved)),
-        *([_anonymeter(found.anonymeter)] if found.anonymeter is not None else []),
+        _copies(linkage.copies, percent(linkage.confidence)),
+        _outliers(linkage.outliers),
+        *([_inference(linkage.inference)] if linkage.inference else []),
+        _panel(linkage.panel, proved=bool(linkage.proved)),
+        *([_anonymeter(linkage.anonymeter)] if linkage.anonymeter is not None else []),
     )
 
 
-def _copies(found: Copies, confidence: str) -> Block:
-    exact = found.exact.records
-    noun = found.noun
-    findings = [_named(one) for one in (found.exact, *found.near)]
-    findings += [_named(one, ", two rows or more") for one in found.several or ()]
+def _copies(copies: Copies, confidence: str) -> Block:
+    exact = copies.exact.records
+    noun = copies.noun
+    findings = [_named_finding(finding) for finding in (copies.exact, *copies.near)]
+    findings += [_named_finding(finding, ", two rows or more") for finding in copies.several or ()]
     wider = (
         " The distance of a near copy was set on one half of the hold-out and is tested on the "
         "other. A wider distance also finds copies that chance explains, so its bound may be "
         "smaller."
-        if found.near
+        if copies.near
         else ""
     )
     these = f"training {noun} that are compared" if exact.holdout else f"training {noun}"
     counted = (
-        f"{found.synthetic} synthetic rows equal a training row; {exact.train} {these} "
+        f"{copies.synthetic} synthetic rows equal a training row; {exact.train} {these} "
         "have such a copy."
     )
     return Block(
@@ -191,25 +191,25 @@ def _copies(found: Copies, confidence: str) -> Block:
             f"{confidence} confidence if train and hold-out were split at random.{wider}"
             if exact.holdout
             else f"{counted} {NO_HOLDOUT}",
-            *_copied_rows(found),
+            *_copied_rows(copies),
         ),
         table=_table(f"{noun} with a copy", findings),
     )
 
 
-def _named(one: CopyFinding, several: str = "") -> tuple[str, Excess]:
-    """A finding by its name in the table of copies."""
-    name = "exact" if one.share is None else f"exact or within {rounded(one.within)}"
-    return f"{name}{several}", one.records
+def _named_finding(finding: CopyFinding, several: str = "") -> tuple[str, Excess]:
+    """A finding with its name in the table of copies."""
+    name = "exact" if finding.share is None else f"exact or within {rounded(finding.within)}"
+    return f"{name}{several}", finding.records
 
 
-def _copied_rows(found: Copies) -> Iterator[str]:
-    """The rows that are named: where they stand, of how many, and where the others are."""
-    shown, copied = found.riskiest[:MOST_ROWS], len(found.riskiest)
+def _copied_rows(copies: Copies) -> Iterator[str]:
+    """Names the first copied rows, and says where the rest are listed."""
+    shown, copied = copies.riskiest[:MOST_ROWS], len(copies.riskiest)
     if not shown:
         return
     cut = copied > len(shown)
-    order = "the least likely by chance first" if found.exact.records.holdout else "in their order"
+    order = "the least likely by chance first" if copies.exact.records.holdout else "in their order"
     rest = f" {len(shown)} of {copied:,} are shown; all are in {_COPIED_ROWS}." if cut else ""
     yield (
         f"Copied training rows, {order} (row 0 is the first below the header): "
@@ -217,25 +217,25 @@ def _copied_rows(found: Copies) -> Iterator[str]:
     )
 
 
-def _outliers(found: Outliers) -> Block:
+def _outliers(outliers: Outliers) -> Block:
     paragraphs = []
-    if found.ends is not None:
-        ends = found.ends
+    if outliers.ends is not None:
+        ends = outliers.ends
         paragraphs.append(
             f"Of the minima and maxima of numeric columns, {ends.train} equal those of the "
             f"training table and {ends.holdout.found} those of the hold-out (p "
             f"{rounded_up(ends.p_value)})"
-            f"{': bounds were read from the training table' if found.ends_proved else ''}."
+            f"{': bounds were read from the training table' if outliers.ends_proved else ''}."
         )
-        own = [one.column for one in found.columns if one.minimum or one.maximum]
+        own = [column.column for column in outliers.columns if column.minimum or column.maximum]
         if own:
             paragraphs.append(
                 f"Columns with an extreme of the training table alone: {listed(own, MOST_ROWS)}."
             )
-    alone = [one for one in found.columns if one.repeated.train.of]
-    compared = any(one.repeated.holdout for one in alone)
+    alone = [column for column in outliers.columns if column.repeated.train.of]
+    compared = any(column.repeated.holdout for column in alone)
     if not compared:
-        alone.sort(key=lambda one: -one.repeated.train.found)
+        alone.sort(key=lambda column: -column.repeated.train.found)
     shown = alone[:MOST_ROWS]
     if not shown:
         paragraphs.append("No value belongs to one real row alone.")
@@ -249,9 +249,9 @@ def _outliers(found: Outliers) -> Block:
             "Values that only one real row has, and how many of them the synthetic table repeats"
             f"{_cut(len(alone), 'columns')}:"
         )
-    rows = [(_short(one.column, _NAME), one.repeated) for one in shown]
+    rows = [(_short(column.column, _NAME), column.repeated) for column in shown]
     return Block(
-        title="Rare values" if found.ends is None else "Extremes and rare values",
+        title="Rare values" if outliers.ends is None else "Extremes and rare values",
         paragraphs=tuple(paragraphs),
         table=_table("column", rows) if rows else None,
     )
@@ -264,24 +264,24 @@ def _cut(number: int, what: str) -> str:
     return f" (the first {MOST_ROWS} of {number:,} {what}; the output of --json has all)"
 
 
-def _inference(found: tuple[Inference, ...]) -> Block:
-    compared = any(one.right.holdout for one in found)
+def _inference(inferences: tuple[Inference, ...]) -> Block:
+    compared = any(guess.right.holdout for guess in inferences)
     order = "smallest p-values" if compared else "largest gains"
 
-    def rank(one: Inference) -> float:
-        return (one.right.p_value or 0.0) if compared else one.baseline - one.right.train.rate
+    def rank(guess: Inference) -> float:
+        return (guess.right.p_value or 0.0) if compared else guess.baseline - guess.right.train.rate
 
-    shown = sorted(found, key=rank)[:MOST_ROWS]
-    more = f" Shown: the {MOST_ROWS} {order} of {len(found)}; the output of --json has all."
-    cut = more if len(found) > MOST_ROWS else ""
+    shown = sorted(inferences, key=rank)[:MOST_ROWS]
+    more = f" Shown: the {MOST_ROWS} {order} of {len(inferences)}; the output of --json has all."
+    cut = more if len(inferences) > MOST_ROWS else ""
     rows = [
         (
-            _short(one.secret, _NAME),
-            _METHOD[one.guesser],
-            _rate(one.baseline),
-            *_guessed(one, compared=compared),
+            _short(guess.secret, _NAME),
+            _METHOD[guess.guesser],
+            _rate(guess.baseline),
+            *_guess_cells(guess, compared=compared),
         )
-        for one in shown
+        for guess in shown
     ]
     last = ("train", "hold-out", "at least") if compared else ("train", "above baseline")
     return Block(
@@ -310,12 +310,12 @@ def _inference(found: tuple[Inference, ...]) -> Block:
     )
 
 
-def _guessed(one: Inference, *, compared: bool) -> tuple[str, ...]:
+def _guess_cells(guess: Inference, *, compared: bool) -> tuple[str, ...]:
     """Shares of right guesses, and what they mean."""
-    train, holdout, at_least = one.right.train, one.right.holdout, one.right.at_least
+    train, holdout, at_least = guess.right.train, guess.right.holdout, guess.right.at_least
     if not compared:
-        error = math.sqrt(one.baseline * (1.0 - one.baseline) / max(train.of, 1))
-        more = train.rate > one.baseline + 2.0 * error
+        error = math.sqrt(guess.baseline * (1.0 - guess.baseline) / max(train.of, 1))
+        more = train.rate > guess.baseline + 2.0 * error
         return _rate(train.rate), "yes" if more else "no"
     return (
         _rate(train.rate),
@@ -324,26 +324,26 @@ def _guessed(one: Inference, *, compared: bool) -> tuple[str, ...]:
     )
 
 
-def _panel(found: DistancePanel, *, proved: bool) -> Block:
+def _panel(panel: DistancePanel, *, proved: bool) -> Block:
     def cells(name: str, of: DistanceQuantiles) -> tuple[str, ...]:
         return (name, rounded(of.low), rounded(of.median), rounded(of.ratio), _share(of.identical))
 
-    rows = [cells("train", found.train)]
-    rows += [cells("hold-out", found.holdout)] if found.holdout else []
+    rows = [cells("train", panel.train)]
+    rows += [cells("hold-out", panel.holdout)] if panel.holdout else []
     share = (
         ""
-        if found.nearer_to_train is None
-        else f" {_share(found.nearer_to_train)} of synthetic rows are nearer to a training row "
+        if panel.nearer_to_train is None
+        else f" {_share(panel.nearer_to_train)} of synthetic rows are nearer to a training row "
         "than to a hold-out row. As many training as hold-out rows, drawn at random, are compared "
         "here, so the share of identical ones may differ from Copies."
     )
-    said = "pass" if found.passes else "fail"
-    but = " (leaks are proved above)" if proved and found.passes else ""
+    outcome = "pass" if panel.passes else "fail"
+    but = " (leaks are proved above)" if proved and panel.passes else ""
     return Block(
         title="Distance to the closest record",
         paragraphs=(
             "Many privacy panels judge a table by the distance of its rows to the closest real "
-            f"row. By their test this table would {said}. That decides nothing here{but}: "
+            f"row. By their test this table would {outcome}. That decides nothing here{but}: "
             "averages and low quantiles over all synthetic rows hardly change when a few rows are "
             "copied, so a table that would pass may still leak. The ratio is that of the closest "
             f"to the second closest distance.{share}",
@@ -356,16 +356,16 @@ def _panel(found: DistancePanel, *, proved: bool) -> Block:
     )
 
 
-def _anonymeter(found: Sequence[AnonymeterFinding]) -> Block:
+def _anonymeter(risks: Sequence[AnonymeterFinding]) -> Block:
     rows = tuple(
         (
-            one.kind if one.secret is None else f"{one.kind}: {_short(one.secret, _SHORT)}",
-            f"{one.train} of {one.attacks}",
-            str(one.holdout),
-            str(one.baseline),
-            f"{one.risk:.2f} ({one.low:.2f} to {one.high:.2f})",
+            risk.kind if risk.secret is None else f"{risk.kind}: {_short(risk.secret, _SHORT)}",
+            f"{risk.train} of {risk.attacks}",
+            str(risk.holdout),
+            str(risk.baseline),
+            f"{risk.risk:.2f} ({risk.low:.2f} to {risk.high:.2f})",
         )
-        for one in found
+        for risk in risks
     )
     return Block(
         title=ANONYMETER,
@@ -373,18 +373,18 @@ def _anonymeter(found: Sequence[AnonymeterFinding]) -> Block:
             "Its risk is the success on training rows in excess of that on hold-out rows. Its "
             "intervals are approximate and separate; they decide nothing here.",
         ),
-        items=tuple(f"{one.kind}: {note}" for one in found for note in dict.fromkeys(one.notes)),
+        items=tuple(f"{risk.kind}: {note}" for risk in risks for note in dict.fromkeys(risk.notes)),
         table=ReportTable(
             ("attack", "train", "hold-out", "at random", "risk"), rows, frozenset({1, 2, 3, 4})
         ),
     )
 
 
-def _compared(found: Excess, *, compared: bool) -> tuple[str, ...]:
+def _excess_cells(excess: Excess, *, compared: bool) -> tuple[str, ...]:
     if not compared:
-        return (str(found.train),)
-    holdout = "-" if found.holdout is None else str(found.holdout)
-    return str(found.train), holdout, "-" if found.at_least is None else f"{found.at_least:,}"
+        return (str(excess.train),)
+    holdout = "-" if excess.holdout is None else str(excess.holdout)
+    return str(excess.train), holdout, "-" if excess.at_least is None else f"{excess.at_least:,}"
 
 
 def _short(name: str, letters: int) -> str:
@@ -397,9 +397,9 @@ def _short(name: str, letters: int) -> str:
 
 def _table(first: str, findings: Sequence[tuple[str, Excess]]) -> ReportTable:
     """Findings by name; without a hold-out there is nothing to compare them with."""
-    compared = any(one.holdout for _, one in findings)
+    compared = any(excess.holdout for _, excess in findings)
     header = ("train", "hold-out", "at least") if compared else ("train",)
-    rows = tuple((name, *_compared(one, compared=compared)) for name, one in findings)
+    rows = tuple((name, *_excess_cells(excess, compared=compared)) for name, excess in findings)
     return ReportTable((first, *header), rows, frozenset(range(1, 1 + len(header))))
 
 
@@ -427,10 +427,10 @@ def tables_block(
     if rows.coins is not None:
         items.append(f"{noun} with a coin: {rows.coins:,}")
     if tests is not None:
-        found = "signs" if tests.repeats_removed or tests.differ else "no sign"
+        signs = "signs" if tests.repeats_removed or tests.differ else "no sign"
         p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
         items.append(
-            f"train and hold-out rows that are compared: {rows.compared:,}; {found} that the "
+            f"train and hold-out rows that are compared: {rows.compared:,}; {signs} that the "
             f"split was not random (p-values: {p_values})"
         )
     items += [f"warning: {warning}" for warning in warnings]

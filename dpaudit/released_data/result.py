@@ -31,7 +31,7 @@ from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.page import Page, Step, page_text
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.report.row_chart import ChartRow, draw_rows
-from dpaudit.report.standards import released
+from dpaudit.report.standards import released_clauses
 from dpaudit.results.document import OPTIONAL, Document, document_schema
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import Block, Picture, ReportTable
@@ -62,14 +62,14 @@ class ReleasedDataResult(Document):
         membership: How well members are recognised; None without a hold-out, or with too few rows.
         bound: The lower bound on epsilon; None if there is none.
         not_a_bound: Why there is no bound; None if there is one.
-        riskiest: Rows of the train table that stand out, of units the first ones; on average at
-            most 5 % of them by chance.
+        riskiest: Rows of the train table that stand out, or the first rows of units that do; on
+            average at most 5 % of them by chance.
         linkage: Copies, rare values, guessed attributes, and the distance to the closest record.
         dpaudit: Version of dpaudit.
         date: Day on which the audit ended, in UTC; absent from results written before it was
             recorded.
         reproduce: The command that repeats the audit; absent where a table was in memory.
-        unit: The column of the units that had a coin each, which records then are; absent where
+        unit: The column of the units that had a coin each, and that count as records; absent if
             rows had one each.
     """
 
@@ -148,7 +148,7 @@ def released_page(result: ReleasedDataResult) -> Page:
     names_rows = result.riskiest or result.linkage.copies.riskiest
     confidential = (CONFIDENTIAL,) if names_rows else ()
     has_holdout = result.rows.holdout is not None
-    found, noun = _shares(result), result.linkage.copies.noun
+    pairs, noun = _shares(result), result.linkage.copies.noun
     blocks = _blocks(result)
     return Page(
         verdict=result.finding.verdict,
@@ -157,31 +157,31 @@ def released_page(result: ReleasedDataResult) -> Page:
         about=f"Audit of the released table {result.sources.synthetic}",
         date=result.date,
         lead=(*_lead(result), *confidential),
-        result=_result_block(found, noun),
+        result=_result_block(pairs, noun),
         next_step=_next_step(result),
         findings=(*blocks, _threat_block()),
-        clauses=released(
+        clauses=released_clauses(
             {block.title for block in blocks},
             has_holdout=has_holdout,
             has_command=result.reproduce is not None,
         ),
         reproduce=None if result.reproduce is None else Step(command=result.reproduce),
         origin=f"dpaudit {result.dpaudit} audit-data",
-        draw=lambda picture: _draw_shares(found, noun),
+        draw=lambda picture: _draw_shares(pairs, noun),
         facts=(
             *(Row("reason", reason) for reason in result.reasons[1:]),
-            *(Row("warning", said) for said in confidential),
+            *(Row("warning", warning) for warning in confidential),
         ),
         terminal=blocks,
     )
 
 
 def _blocks(result: ReleasedDataResult) -> tuple[Block, ...]:
-    found, confidence, noun = result.membership, result.confidence, result.linkage.copies.noun
-    compared = found.fitted + found.scored if found else result.rows.compared
+    membership, confidence, noun = result.membership, result.confidence, result.linkage.copies.noun
+    compared = membership.fitted + membership.scored if membership else result.rows.compared
     blocks: list[Block] = []
-    if found:
-        blocks.append(membership_block(found, confidence=confidence, noun=noun))
+    if membership:
+        blocks.append(membership_block(membership, confidence=confidence, noun=noun))
     if result.bound:
         blocks.append(bound_block(result.bound, confidence=confidence, unit=result.unit))
     if result.riskiest:
@@ -215,33 +215,33 @@ class BarPair(NamedTuple):
 
 
 def _shares(result: ReleasedDataResult) -> tuple[BarPair, ...]:
-    """What the figure shows: of each kind of finding on whole rows the clearest one."""
+    """The pairs of bars of the figure: the clearest finding of each kind on whole rows."""
     membership, linkage = result.membership, result.linkage
     exact, near = linkage.copies.exact.records, linkage.copies.near
-    found = [BarPair("have an exact copy", exact.train, exact.holdout)]
+    pairs = [BarPair("have an exact copy", exact.train, exact.holdout)]
     if near:
-        clearest = max(near, key=lambda one: one.records.at_least or 0)
+        clearest = max(near, key=lambda finding: finding.records.at_least or 0)
         records = clearest.records
         name = f"have an exact or near copy (within {rounded(clearest.within)})"
-        found.append(BarPair(name, records.train, records.holdout))
+        pairs.append(BarPair(name, records.train, records.holdout))
     for rate in membership.rates if membership else ():
         if rate.nominal == _NOMINAL:
             flagged = (
                 Hits(rate.flagged_members, rate.members),
                 Hits(rate.flagged_others, rate.others),
             )
-            found.append(BarPair(f"flagged by the attack at FPR {percent(_NOMINAL)}", *flagged))
-    tested = [one for one in linkage.inference if one.right.p_value is not None]
+            pairs.append(BarPair(f"flagged by the attack at FPR {percent(_NOMINAL)}", *flagged))
+    tested = [guess for guess in linkage.inference if guess.right.p_value is not None]
     if tested:
-        guess = min(tested, key=lambda one: one.right.p_value or 0.0)
+        guess = min(tested, key=lambda each: each.right.p_value or 0.0)
         name = f"value of {guess.secret[:_NAME]} guessed from the others"
-        found.append(BarPair(name, guess.right.train, guess.right.holdout))
-    return tuple(found)
+        pairs.append(BarPair(name, guess.right.train, guess.right.holdout))
+    return tuple(pairs)
 
 
-def _result_block(found: tuple[BarPair, ...], noun: str) -> Block:
+def _result_block(pairs: tuple[BarPair, ...], noun: str) -> Block:
     """The figure: training rows next to hold-out rows; without these, one number in words."""
-    exact = found[0]
+    exact = pairs[0]
     if exact.holdout is None:
         share = percent(round(exact.train.rate, 3))
         copied = f"{exact.train} training rows ({share}) {exact.name} in the synthetic table."
@@ -255,19 +255,19 @@ def _result_block(found: tuple[BarPair, ...], noun: str) -> Block:
         table=ReportTable(
             (noun.capitalize(), "training", "hold-out"),
             tuple(
-                (one.name, str(one.train), "-" if one.holdout is None else str(one.holdout))
-                for one in found
+                (pair.name, str(pair.train), "-" if pair.holdout is None else str(pair.holdout))
+                for pair in pairs
             ),
             frozenset({1, 2}),
         ),
     )
 
 
-def _draw_shares(found: tuple[BarPair, ...], noun: str) -> str:
+def _draw_shares(pairs: tuple[BarPair, ...], noun: str) -> str:
     """Draws the bars of each share; `noun`: what is counted, "rows" or "units"."""
     rows = []
-    for name, train, holdout in found:
-        bars = tuple(_percentage(hits) for hits in (train, holdout) if hits is not None)
+    for name, train, holdout in pairs:
+        bars = tuple(100.0 * hits.rate for hits in (train, holdout) if hits is not None)
         rows.append(ChartRow(name, f"{train}", f", hold-out {holdout}", bars))
     largest = max(1.0, *(bar for row in rows for bar in row.bars))
     return draw_rows(
@@ -280,18 +280,14 @@ def _draw_shares(found: tuple[BarPair, ...], noun: str) -> str:
     )
 
 
-def _percentage(hits: Hits) -> float:
-    return 100.0 * hits.found / hits.of if hits.of else 0.0
-
-
 def _lead(result: ReleasedDataResult) -> Iterator[str]:
     """The sentences below the headline: odds, further reasons, and what remains unknown."""
     bound, unit = result.bound, result.unit
-    noun, one = ("rows", "a row was") if unit is None else ("units", f"the rows of a {unit} were")
+    noun, was = ("rows", "a row was") if unit is None else ("units", f"the rows of a {unit} were")
     if bound is not None and bound.proved > 0.0:
         yield (
             "Some outputs of the procedure that produced this table change the odds that "
-            f"{one} in the training table by a factor of at least "
+            f"{was} in the training table by a factor of at least "
             f"{rounded_down(math.exp(bound.proved))} ({percent(result.confidence)} confidence)."
         )
     yield from (f"{reason[:1].upper()}{reason[1:]}." for reason in result.reasons[1:])
@@ -317,9 +313,9 @@ def _next_step(result: ReleasedDataResult) -> Step:
     """What to do next."""
     finding = result.finding
     split = "dpaudit split --data table.csv --to split"
-    said: tuple[str, ...]
+    advice: tuple[str, ...]
     if result.rows.holdout is None:
-        said = (
+        advice = (
             _of_this_table(result.linkage.copies.synthetic.found),
             "If there are rows that the generator never saw, drawn at random from the same "
             "population as the training rows, give them with --holdout: copies are then compared "
@@ -327,26 +323,26 @@ def _next_step(result: ReleasedDataResult) -> Step:
             "If there are none, only the next table can be decided: split before its training and "
             "train on split/train.csv alone:",
         )
-        return Step(said, split)
+        return Step(advice, split)
     if finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
-        said = (
+        advice = (
             "Do not release this table as anonymous. If it is already released, stop sharing it "
             "and assess it as a possible disclosure of personal data. The riskiest rows and the "
             "copies show where to look. After a change to the generator, train again and repeat "
             "this audit.",
         )
-        return Step(said)
+        return Step(advice)
     if finding is ReleasedFinding.NOTHING_FOUND and result.rows.coins is None:
-        said = (
+        advice = (
             "For a lower bound on epsilon, split the next table by coins before training. To test "
             "a claim of differential privacy, audit the generator (dpaudit audit).",
         )
-        return Step(said, split)
+        return Step(advice, split)
     if finding in (ReleasedFinding.NOTHING_FOUND, ReleasedFinding.CONSISTENT):
-        said = ("To test a claim more sharply, audit the generator itself (dpaudit audit).",)
-        return Step(said)
-    said = ("Change what the headline names, then audit again with a fresh seed (--seed).",)
-    return Step(said)
+        advice = ("To test a claim more sharply, audit the generator itself (dpaudit audit).",)
+        return Step(advice)
+    advice = ("Change what the headline names, then audit again with a fresh seed (--seed).",)
+    return Step(advice)
 
 
 def _of_this_table(copied: int) -> str:
@@ -365,7 +361,7 @@ def _of_this_table(copied: int) -> str:
 
 
 def _threat_block() -> Block:
-    """What the attacker of this audit sees and knows."""
+    """What the attacker sees and knows."""
     rows = (
         ("Sees", "the synthetic table, nothing of the generator"),
         ("Knows", "a candidate row, every value of it, and rows of the same population"),

@@ -20,7 +20,7 @@ Encoded = npt.NDArray[np.float32]
 FARTHEST: Final = 10.0
 """Encoded values are clipped here: a table may hold any finite number."""
 LARGE: Final = 4 * 10**10
-"""Largest number of pairs of rows compared one by one; beyond it, an index is searched."""
+"""Largest number of pairs of rows for an exact search; larger tables are searched by an index."""
 _ROWS_AT_ONCE: Final = 2**14
 _QUERIES_AT_ONCE: Final = 2**17
 _LISTS: Final = 2048
@@ -45,17 +45,17 @@ def column_keys(values: FloatArray) -> Keys:
         numbers = values[:, place] + 0.0  # a negative zero is zero
         numbers[np.isnan(numbers)] = np.nan  # one missing value, whatever its bits
         own = np.uint64(int(_STEP) * (2 * place + 1) % 2**64)
-        keys[:, place] = _mixed(_mixed(numbers.view(np.uint64)) + own)
+        keys[:, place] = _mix(_mix(numbers.view(np.uint64)) + own)
     return keys
 
 
 def row_keys(values: FloatArray) -> Keys:
     """Keys [n] of rows with values [n, d], over all columns."""
-    found: Keys = column_keys(values).sum(axis=1, dtype=np.uint64)
-    return found
+    keys: Keys = column_keys(values).sum(axis=1, dtype=np.uint64)
+    return keys
 
 
-def _mixed(bits: Keys) -> Keys:
+def _mix(bits: Keys) -> Keys:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014), a permutation of 64 bits."""
     bits = bits + _STEP
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -76,7 +76,7 @@ class NearestRows(NamedTuple):
     indices: IntArray
 
 
-def encoded(table: pd.DataFrame, schema: Schema) -> Encoded:
+def encode(table: pd.DataFrame, schema: Schema) -> Encoded:
     """A table encoded as by `dpaudit.model.encoding.encode`, in single precision.
 
     Args:
@@ -84,7 +84,7 @@ def encoded(table: pd.DataFrame, schema: Schema) -> Encoded:
         schema: Its schema.
 
     Returns:
-        Matrix [n, width], made block by block so that only it takes memory.
+        Matrix [n, width], made in blocks to save memory.
     """
     matrix = np.empty((len(table), width(schema)), dtype=np.float32)
     for start in range(0, len(table), _ROWS_AT_ONCE):
@@ -94,7 +94,7 @@ def encoded(table: pd.DataFrame, schema: Schema) -> Encoded:
     return matrix
 
 
-def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
+def find_nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
     """The nearest rows of a reference table to each query.
 
     Up to `LARGE` pairs of rows the search is exact. Beyond, an inverted index of FAISS searches
@@ -102,7 +102,7 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Nearest
     No limit depends on finding the nearest one.
 
     Args:
-        queries: Rows [n, width], as `encoded` gives them.
+        queries: Rows [n, width], as `encode` gives them.
         reference: Rows [m, width] to search.
         neighbours: How many to find for each query, from 1 to m.
 
@@ -119,8 +119,8 @@ def nearest(queries: Encoded, reference: Encoded, *, neighbours: int) -> Nearest
             np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
         )
     large = len(queries) * len(reference) > LARGE
-    indices = (_by_index if large else _exactly)(queries, reference, neighbours)
-    return _sorted(queries, reference, indices)
+    indices = (_search_index if large else _search_exactly)(queries, reference, neighbours)
+    return _sort_by_distance(queries, reference, indices)
 
 
 def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> NearestRows:
@@ -136,12 +136,12 @@ def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None
 
     Raises:
         SettingsError: If `neighbours` is out of range.
-        MissingExtraError: As in `nearest`.
+        MissingExtraError: As in `find_nearest`.
     """
     check_number("neighbours", neighbours, NumberRange(1, len(rows) - 1))
     asked = np.arange(len(rows)) if of is None else of
     queries = rows if of is None else rows[asked]
-    distances, indices = nearest(queries, rows, neighbours=neighbours + 1)
+    distances, indices = find_nearest(queries, rows, neighbours=neighbours + 1)
     itself = indices == asked[:, None]
     itself[~itself.any(axis=1), -1] = True  # among many copies it may not be found
     return NearestRows(
@@ -150,14 +150,14 @@ def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None
     )
 
 
-def _exactly(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+def _search_exactly(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
     from sklearn.neighbors import NearestNeighbors
 
     search = NearestNeighbors(n_neighbors=neighbours, algorithm="brute").fit(reference)
     return np.asarray(search.kneighbors(queries, return_distance=False), dtype=np.int64)
 
 
-def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+def _search_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
     try:
         import faiss
     except ImportError:
@@ -175,22 +175,22 @@ def _by_index(queries: Encoded, reference: Encoded, neighbours: int) -> IntArray
     index.train(np.ascontiguousarray(reference[::step]))
     index.add(reference)
     index.nprobe = min(_SEARCHED, lists)
-    found = np.empty((len(queries), neighbours), dtype=np.int64)
+    indices = np.empty((len(queries), neighbours), dtype=np.int64)
     for start in range(0, len(queries), _QUERIES_AT_ONCE):
         asked = queries[start : start + _QUERIES_AT_ONCE]
         apart, nearby = index.quantizer.search(asked, index.nprobe)
         # Queries list by list: each list stays in the cache, which needs a third of the time.
         order = np.argsort(nearby[:, 0])
         rows = index.search_preassigned(asked[order], neighbours, nearby[order], apart[order])[1]
-        found[start + order] = rows
-    # Lists with too few rows leave places empty: the last row found fills them.
+        indices[start + order] = rows
+    # Lists with too few rows leave places empty, at -1: the row found before fills them.
     for place in range(1, neighbours):
-        empty = found[:, place] < 0
-        found[empty, place] = found[empty, place - 1]
-    return np.maximum(found, 0)
+        empty = indices[:, place] < 0
+        indices[empty, place] = indices[empty, place - 1]
+    return np.maximum(indices, 0)
 
 
-def _sorted(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
+def _sort_by_distance(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
     """Distances from differences: a copy is at exactly 0, unlike with products of matrices."""
     distances = np.empty(indices.shape, dtype=np.float32)
     for start in range(0, len(queries), _ROWS_AT_ONCE):

@@ -17,7 +17,7 @@ import pandas as pd
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
-from dpaudit.released_data.rows import Encoded, column_keys, encoded, nearest, nearest_others
+from dpaudit.released_data.rows import Encoded, column_keys, encode, find_nearest, nearest_others
 
 CLOSEST: Final = "closest"
 RELATIVE: Final = "relative"
@@ -26,11 +26,11 @@ MATCHING: Final = "matching"
 ATTACKS: Final = (CLOSEST, RELATIVE, DENSITY, MATCHING)
 """The attacks, by name."""
 BEST_ROW: Final = ", best row"
-"""After the name of an attack: a unit's score is the largest of its rows, not their mean."""
+"""Suffix of an attack that scores a unit by its highest row instead of the mean of its rows."""
 
 _NEIGHBOURS: Final = 5
 _NEAR: Final = 1e-3
-"""Distances that differ by far less than this count as equal."""
+"""Added to both distances of a ratio, so tiny distances do not dominate."""
 _BINS: Final = 200
 """Number of equal-width bins of numbers for matching rows."""
 _MOST_SUBSETS: Final = 128
@@ -40,8 +40,8 @@ class MembershipScores(NamedTuple):
     """Scores of some real rows by attack.
 
     Attributes:
-        seen: With this synthetic table; shape (rows,).
-        if_copied: If it also held a copy of each row; shape (rows,).
+        seen: Scores with this synthetic table, by attack; shape (rows,) each.
+        if_copied: Scores if it also held a copy of each row; shape (rows,) each.
     """
 
     seen: dict[str, FloatArray]
@@ -53,7 +53,7 @@ class Matches(NamedTuple):
 
     Attributes:
         seen: The score; shape (rows,).
-        most: The largest that it can be, that of a copy; shape (rows,).
+        most: The largest possible score, that of a copy; shape (rows,).
     """
 
     seen: FloatArray
@@ -72,9 +72,9 @@ def membership_scores(
     rows equal it there, the less a set counts.
 
     Args:
-        real: All real rows, whether in train or not, in an order that does not depend on it.
+        real: All real rows, of train and hold-out, in an order that does not depend on membership.
         synthetic: The synthetic table.
-        schema: What both fit.
+        schema: Their schema.
         of: The real rows to score, ascending.
 
     Returns:
@@ -83,18 +83,18 @@ def membership_scores(
     Raises:
         MissingExtraError: If the tables are large and FAISS is not installed.
     """
-    rows = encoded(real, schema)
+    rows = encode(real, schema)
     most = min(_NEIGHBOURS, len(synthetic), len(real) - 1)
     some = None if len(of) == len(rows) else of  # avoids copying a large table
     queries = rows if some is None else rows[some]
-    drawn = nearest(queries, encoded(synthetic, schema), neighbours=most).distances
+    drawn = find_nearest(queries, encode(synthetic, schema), neighbours=most).distances
     del queries
     others = nearest_others(rows, neighbours=most, of=some).distances
     del rows
     matched = matches(
         values_of_table(real, schema), values_of_table(synthetic, schema), schema, of=of
     )
-    # A copy is the nearest, and what was nearest is the next.
+    # With a copy of the row, the nearest distance is 0 and every other one moves up a rank.
     nearer = np.column_stack([np.zeros(len(of), drawn.dtype), drawn[:, :-1]])
     return MembershipScores(
         seen=_of_distances(drawn, others) | {MATCHING: matched.seen},
@@ -118,31 +118,31 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
     Args:
         real: Values [n, d] of all real rows.
         synthetic: Values [m, d] of the synthetic rows.
-        schema: What both fit.
+        schema: Their schema.
         of: The real rows to score.
 
     Returns:
         For each row, the sum of 1/(1 + other real rows equal to it) over the sets with an equal
         synthetic row, and over all sets.
     """
-    ours, drawn = (column_keys(_binned(values, schema)) for values in (real, synthetic))
+    ours, drawn = (column_keys(_bin_numbers(values, schema)) for values in (real, synthetic))
     whole, whole_drawn = (keys.sum(axis=1, dtype=np.uint64) for keys in (ours, drawn))
     score, most = np.zeros(len(of)), np.zeros(len(of))
-    for left_out in _left_out(real.shape[1]):
+    for left_out in _columns_to_leave_out(real.shape[1]):
         places = list(left_out)
         keys = whole - ours[:, places].sum(axis=1, dtype=np.uint64)
-        found = np.unique(whole_drawn - drawn[:, places].sum(axis=1, dtype=np.uint64))
+        there = np.unique(whole_drawn - drawn[:, places].sum(axis=1, dtype=np.uint64))
         groups, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
         # Sorted keys are looked up faster.
-        there = found[np.minimum(np.searchsorted(found, groups), len(found) - 1)] == groups
+        equal = there[np.minimum(np.searchsorted(there, groups), len(there) - 1)] == groups
         weight, asked = 1.0 / counts, inverse[of]
-        score += (there * weight)[asked]
+        score += (equal * weight)[asked]
         most += weight[asked]
     return Matches(score, most)
 
 
-def _left_out(columns: int) -> Iterator[tuple[int, ...]]:
-    """Columns to leave out: none, each one, then pairs up to the limit; at least one stays."""
+def _columns_to_leave_out(columns: int) -> Iterator[tuple[int, ...]]:
+    """Sets of columns to leave out: none, single ones, then pairs, up to the limit."""
     sets: list[tuple[int, ...]] = [()]
     for size in (1, 2):
         more = list(combinations(range(columns), size)) if columns > size else []
@@ -152,16 +152,16 @@ def _left_out(columns: int) -> Iterator[tuple[int, ...]]:
     yield from sets
 
 
-def _binned(values: FloatArray, schema: Schema) -> FloatArray:
-    """Values, with wide-ranging numbers replaced by bins; shape (n, d)."""
-    found = values.copy()
+def _bin_numbers(values: FloatArray, schema: Schema) -> FloatArray:
+    """Replaces numbers of a wide range by their bins; shape (n, d)."""
+    binned = values.copy()
     for place, column in enumerate(schema.columns):
         if column.kind.numeric:
             lower, upper = column.bounds
             whole = column.kind.name == "INTEGER" and upper - lower < _BINS
             if not whole:
-                found[:, place] = np.floor((values[:, place] - lower) / (upper - lower) * _BINS)
-    return found
+                binned[:, place] = np.floor((values[:, place] - lower) / (upper - lower) * _BINS)
+    return binned
 
 
 class Grouped(NamedTuple):
@@ -175,7 +175,7 @@ class Grouped(NamedTuple):
 
     @staticmethod
     def by(owners: IntArray) -> Grouped:
-        """The groups of rows with equal numbers, in the order in which these appear."""
+        """Groups rows with equal numbers, in order of appearance."""
         return Grouped(pd.factorize(owners)[0])
 
     @property
@@ -194,19 +194,19 @@ class Grouped(NamedTuple):
         return means
 
     def ranked(self, values: npt.NDArray[np.floating], rank: int) -> FloatArray:
-        """The smallest value of each group's rows (rank 0), or the next ones; shape (u,).
+        """The `rank`-smallest value, from 0, of each group's rows; shape (u,).
 
-        Infinite where a group has too few rows.
+        Infinite for groups with too few rows.
         """
         order = np.lexsort((values, self.of))
         place = np.cumsum(self.sizes) - self.sizes + rank
         has = rank < self.sizes
-        found = np.full(len(self.sizes), np.inf)
-        found[has] = values[order[place[has]]]
-        return found
+        values_at_rank = np.full(len(self.sizes), np.inf)
+        values_at_rank[has] = values[order[place[has]]]
+        return values_at_rank
 
     def any(self, holds: BoolArray, *, least: int = 1) -> BoolArray:
-        """Which groups have at least so many rows of which something holds; shape (u,)."""
+        """Which groups have at least `least` rows for which `holds` is true; shape (u,)."""
         enough: BoolArray = np.bincount(self.of, holds) >= least
         return enough
 
@@ -220,8 +220,8 @@ class ComparedUnits(NamedTuple):
     """The units of the rows that are compared.
 
     Attributes:
-        train: Those of the compared rows of train.
-        holdout: Those of the compared rows of the hold-out.
+        train: Units of the compared train rows.
+        holdout: Units of the compared hold-out rows.
     """
 
     train: Grouped
@@ -231,7 +231,7 @@ class ComparedUnits(NamedTuple):
 def unit_scores(scores: MembershipScores, rows: Grouped) -> MembershipScores:
     """Scores of units by each attack: the mean of their rows, and their best row.
 
-    Where each unit has one row these are the scores of the rows.
+    If each unit has one row, these are the scores of the rows.
 
     Args:
         scores: Scores of the rows.
@@ -239,9 +239,9 @@ def unit_scores(scores: MembershipScores, rows: Grouped) -> MembershipScores:
     """
 
     def of_units(by_attack: dict[str, FloatArray]) -> dict[str, FloatArray]:
-        found = {name: rows.mean(of) for name, of in by_attack.items()}
+        units = {name: rows.mean(of) for name, of in by_attack.items()}
         if rows.sizes.max() > 1:
-            found |= {name + BEST_ROW: -rows.ranked(-of, 0) for name, of in by_attack.items()}
-        return found
+            units |= {name + BEST_ROW: -rows.ranked(-of, 0) for name, of in by_attack.items()}
+        return units
 
     return MembershipScores(seen=of_units(scores.seen), if_copied=of_units(scores.if_copied))

@@ -75,7 +75,7 @@ def split(
             or all the same.
         SettingsError: If `coins` or `seed` is out of range.
     """
-    table = data if isinstance(data, pd.DataFrame) else _as_written(data)
+    table = data if isinstance(data, pd.DataFrame) else _load_unchanged(data)
     owners = np.arange(len(table)) if unit is None else _owners(table, unit)
     of, noun = len(np.bincount(owners)), "rows" if unit is None else "units"
     number = of if coins is None else coins
@@ -90,7 +90,7 @@ def split(
     if coins is not None:
         chosen = np.sort(rng_of(seed, "rows with a coin").permutation(of)[:coins])
     dealt = np.ones(of, dtype=np.bool_)
-    dealt[chosen] = _tossed(number, seed)
+    dealt[chosen] = _toss_coins(number, seed)
     kept, tossed = dealt[owners], np.isin(owners, chosen)
     train, holdout = table[kept], table[~kept]
     return CoinSplit(
@@ -123,14 +123,14 @@ def _owners(table: pd.DataFrame, column: str) -> IntArray:
     return unit.codes(table)
 
 
-def write_split(found: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
+def write_split(split: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
     """Writes train.csv, holdout.csv and coins.json, each completely or not at all.
 
     The coin file comes last, so a split without it is incomplete.
 
     Args:
-        found: The split.
-        folder: Where; it is made if it does not exist.
+        split: The split.
+        folder: The folder, created if it does not exist.
 
     Returns:
         The files.
@@ -140,9 +140,9 @@ def write_split(found: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
     """
     place = Path(folder)
     contents: dict[str, bytes | str] = {
-        TRAIN_FILE: csv_bytes(found.train),
-        HOLDOUT_FILE: csv_bytes(found.holdout),
-        COIN_FILE: found.coins.to_json(),
+        TRAIN_FILE: csv_bytes(split.train),
+        HOLDOUT_FILE: csv_bytes(split.holdout),
+        COIN_FILE: split.coins.to_json(),
     }
     files = tuple(place / name for name in contents)
     there = [str(file) for file in files if file.exists()]
@@ -162,15 +162,15 @@ def write_split(found: CoinSplit, folder: Path | str) -> tuple[Path, ...]:
     return files
 
 
-def _tossed(number: int, seed: int | None) -> BoolArray:
+def _toss_coins(number: int, seed: int | None) -> BoolArray:
     if seed is not None:
         return rng_of(seed, "coins").integers(0, 2, number).astype(np.bool_)
     bits = np.unpackbits(np.frombuffer(secrets.token_bytes(number // 8 + 1), dtype=np.uint8))
     return bits[:number].astype(np.bool_)
 
 
-def _as_written(source: str | Path) -> pd.DataFrame:
-    """A table with its texts unchanged from the file: the vendor gets the owner's data."""
+def _load_unchanged(source: str | Path) -> pd.DataFrame:
+    """Loads a table with its texts as in the file: the vendor gets the owner's data."""
     table = load_table(source)  # refuses what is not a table
     name = str(source)
     if name.startswith(SAMPLE) or name.lower().endswith((".parquet", ".pq")):
@@ -183,7 +183,7 @@ def _as_written(source: str | Path) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class CoinFile:
-    """Which rows of a table were in train, and the digests of what the split wrote.
+    """Which rows of a table a split put into train, and the digests of the files it wrote.
 
     Attributes:
         rows: Rows of the table that was split.
@@ -196,7 +196,7 @@ class CoinFile:
         unit: The column of the units that had a coin each; None if rows had one each.
 
     Raises:
-        DataError: If the parts contradict each other.
+        DataError: If the fields contradict each other.
     """
 
     rows: int
@@ -228,18 +228,18 @@ class CoinFile:
     @property
     def coins(self) -> BoolArray:
         """Whether each of them is in train."""
-        found: BoolArray = np.frombuffer(self.inside.encode(), dtype=np.uint8) == ord("1")
-        return found
+        coins: BoolArray = np.frombuffer(self.inside.encode(), dtype=np.uint8) == ord("1")
+        return coins
 
     @property
     def in_train(self) -> BoolArray:
         """Whether each row of the table is in train; rows without a coin always are."""
-        found = np.ones(self.rows, dtype=np.bool_)
-        found[self.tossed] = self.coins
-        return found
+        in_train = np.ones(self.rows, dtype=np.bool_)
+        in_train[self.tossed] = self.coins
+        return in_train
 
     def to_json(self) -> str:
-        """The file's text."""
+        """The text of the file."""
         fields = {key: value for key, value in vars(self).items() if key != "unit"}
         unit = {} if self.unit is None else {"unit": self.unit}
         return json.dumps({"format": FORMAT, **fields, **unit}) + "\n"
@@ -249,7 +249,7 @@ class CoinFile:
         """Reads a coin file.
 
         Raises:
-            DataError: If it cannot be read, or is not one.
+            DataError: If it cannot be read, or is not a coin file.
         """
         try:
             document = parse_json(Path(path).read_text(encoding="utf-8"))
@@ -273,7 +273,7 @@ class CoinFile:
             name: "train" or "holdout".
 
         Raises:
-            DataError: If its digest is another one, or it cannot be read.
+            DataError: If its digest differs, or it cannot be read.
         """
         if digest_of(table) != getattr(self, name):
             where = "in memory" if isinstance(table, pd.DataFrame) else str(table)

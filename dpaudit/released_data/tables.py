@@ -23,7 +23,7 @@ from dpaudit.results.phrases import PUBLIC_SCHEMA
 
 _LEAST_ROWS = 2
 _FEW_DISTINCT = 0.5
-"""With a smaller share of distinct rows, a table may equal another by chance: a warning."""
+"""With a smaller share of distinct rows, tables may be equal by chance, which is a warning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,14 +109,14 @@ def owners_of(unit: Unit, train: pd.DataFrame, holdout: pd.DataFrame) -> Owners:
     if problems := unit.problems(both):
         raise DataError(f"train and holdout: {problems[0]}; correct the tables or the unit")
     codes = unit.codes(both)
-    found = Owners(unit.column, codes[: len(train)], codes[len(train) :])
-    shared = np.intersect1d(found.train, found.holdout)
+    owners = Owners(unit.column, codes[: len(train)], codes[len(train) :])
+    shared = np.intersect1d(owners.train, owners.holdout)
     if len(shared):
         raise DataError(
             f"{len(shared):,} units of {unit.column!r} have rows in both train and holdout: deal "
             "units, not rows (`dpaudit split --unit`)"
         )
-    return found
+    return owners
 
 
 def load_released(
@@ -154,24 +154,24 @@ def load_released(
         raise DataError(
             "one file is given twice: train, synthetic and holdout are different tables"
         )
-    known = _known(schema, train)
+    known = _schema(schema, train)
     tables = {name: _read(table, known) for name, table in named.items()}
-    owners = _taken_out(tables, known, None if unit is None else Unit(column=unit))
+    owners = _take_units_out(tables, known, None if unit is None else Unit(column=unit))
     for name, table in tables.items():
         if len(table) < _LEAST_ROWS:
             raise DataError(
                 f"the {name} table has too few rows ({len(table)}): give at least {_LEAST_ROWS}"
             )
     _check_columns(tables, known)
-    found = known or _inferred(tables)
-    reordered = [name for name, table in tables.items() if list(table.columns) != found.names]
+    common = known or _infer_schema(tables)
+    reordered = [name for name, table in tables.items() if list(table.columns) != common.names]
     sources = {
         name: IN_MEMORY if isinstance(table, pd.DataFrame) else str(table)
         for name, table in named.items()
     }
     for name in tables:  # one after another, to release the tables as read
-        tables[name] = fitting(tables[name], found, source=f"the {name} table ({sources[name]})")
-    keys = {name: row_keys(values_of_table(table, found)) for name, table in tables.items()}
+        tables[name] = fitting(tables[name], common, source=f"the {name} table ({sources[name]})")
+    keys = {name: row_keys(values_of_table(table, common)) for name, table in tables.items()}
     distinct = {name: len(np.unique(of)) / len(of) for name, of in keys.items()}
     if (
         "holdout" in keys
@@ -186,17 +186,17 @@ def load_released(
         train=tables["train"],
         synthetic=tables["synthetic"],
         holdout=tables.get("holdout"),
-        schema=found,
+        schema=common,
         sources=ReleasedSources(sources["train"], sources["synthetic"], sources.get("holdout")),
-        warnings=tuple(_warnings(keys, distinct, reordered, found, owners)),
+        warnings=tuple(_warnings(keys, distinct, reordered, common, owners)),
         owners=owners,
     )
 
 
-def _taken_out(
+def _take_units_out(
     tables: dict[str, pd.DataFrame], schema: Schema | None, named: Unit | None
 ) -> Owners | None:
-    """The units of train and hold-out; takes their column out of all tables that have it."""
+    """The units of train and hold-out; drops their column from all tables that have it."""
     unit = named if schema is None else schema.with_unit(named).unit
     if unit is None:
         return None
@@ -212,7 +212,7 @@ def _taken_out(
     return owners
 
 
-def _known(schema: Schema | str | Path | None, train: pd.DataFrame | str | Path) -> Schema | None:
+def _schema(schema: Schema | str | Path | None, train: pd.DataFrame | str | Path) -> Schema | None:
     if schema is None or isinstance(schema, Schema):
         return schema
     return load_schema(schema, lambda: _read(train, None))
@@ -239,8 +239,8 @@ def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> No
         )
 
 
-def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
-    """Kinds of the real tables; categories and bounds that hold all three."""
+def _infer_schema(tables: dict[str, pd.DataFrame]) -> Schema:
+    """Infers kinds from the real tables, categories and bounds from all three."""
     names = list(tables["train"].columns)
     real = [table[names] for name, table in tables.items() if name != "synthetic"]
     which = "train and holdout tables together" if len(real) > 1 else "train table"
@@ -249,12 +249,12 @@ def _inferred(tables: dict[str, pd.DataFrame]) -> Schema:
         schema = Schema.infer(pd.concat(real, ignore_index=True) if len(real) > 1 else real[0])
     except SchemaError as error:
         raise SchemaError(f"no schema can be read off the {which}: {error}") from None
-    columns = [_widened(column, tables["synthetic"][column.name]) for column in schema.columns]
+    columns = [_widen(column, tables["synthetic"][column.name]) for column in schema.columns]
     return replace(schema, columns=tuple(columns))
 
 
-def _widened(column: Column, values: pd.Series[float]) -> Column:
-    """A column of the real tables with the categories and bounds of synthetic values, too."""
+def _widen(column: Column, values: pd.Series[float]) -> Column:
+    """Extends a column of the real tables by the categories and bounds of synthetic values."""
     if not column.kind.numeric:
         new = values[column.codes(values) == OTHER].unique()
         more = [value for value in new if isinstance(value, str | int | float)]

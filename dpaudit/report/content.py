@@ -38,7 +38,7 @@ from dpaudit.results.leaks import (
     WHOLE_OUTPUT,
     Carrier,
     carrier,
-    grouped,
+    group_leaks,
     top_leaks,
 )
 from dpaudit.results.phrases import PUBLIC_SCHEMA
@@ -111,13 +111,13 @@ def _reasons(result: AuditRecord) -> Iterable[Block]:
 
 def _next(result: AuditRecord) -> Step:
     step = next_step(result)
-    said = [step.why]
+    lines = [step.why]
     if step.cost:
-        said.append(f"It costs {step.cost}.")
-    said += [f"Then {then}." for then in step.then]
+        lines.append(f"It costs {step.cost}.")
+    lines += [f"Then {then}." for then in step.then]
     if step.command.endswith(" ."):
-        said.append("Run it in the folder of this report:")
-    return Step(tuple(said), step.command or None)
+        lines.append("Run it in the folder of this report:")
+    return Step(tuple(lines), step.command or None)
 
 
 def _result(result: AuditRecord) -> Block:
@@ -163,7 +163,7 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
     claimed, proved = sentences.claim_and_proof(result.claim, result.proved)
     quantity = result.claim.quantity
     most, least, gaussian_least = result.power or (None, None, None)
-    others = [one for one in curves.shown_bounds(result) if one[0] is not result.decided_by]
+    others = [bound for bound in curves.shown_bounds(result) if bound[0] is not result.decided_by]
     same = [entry.label for entry, value in others if _alike(value, result.proved)]
     at_limit = _alike(most, result.proved)
     if claims:
@@ -198,17 +198,17 @@ def _numbers(result: AuditRecord) -> Iterable[tuple[str, str, str]]:
         )
 
 
-def _alike(one: float | None, other: float | None) -> bool:
+def _alike(first: float | None, other: float | None) -> bool:
     """Whether a table would show the same number twice."""
-    return rounded_down(one) == rounded_down(other)
+    return rounded_down(first) == rounded_down(other)
 
 
 def _holds(result: AuditRecord) -> str:
-    """What the deciding bound is, and from what."""
+    """The meaning of the deciding bound, and its rule."""
     entry = result.decided_by
     guessed = None if entry is None else sentences.guesses(result, entry)
     rule = "" if entry is None else f" ({entry.label}{f': {guessed}' if guessed else ''})"
-    if sentences.withheld(result):
+    if sentences.is_withheld(result):
         return f"lower bound{rule}; proves nothing, because these shadow models were judged before"
     by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
     decides = "" if by_probe else "; decides"
@@ -224,23 +224,23 @@ def _leaks(result: AuditRecord) -> Iterable[Block]:
     if not leaks:
         yield Block(title=title, paragraphs=(f"{capitalised(NO_FEATURE)}.",))
         return
-    groups = grouped(leaks)[:LEAKS_LISTED]
-    said = [_carried(result)]
+    groups = group_leaks(leaks)[:LEAKS_LISTED]
+    lines = [_carrier_sentence(result)]
     if sentences.leaks_elsewhere(result):
-        chosen = listed([one.column for one in result.target.exposures or ()], LEAKS_NAMED)
-        said.append(
+        chosen = listed([of.column for of in result.target.exposures or ()], LEAKS_NAMED)
+        lines.append(
             f"The target was chosen because it stands out in {chosen}; {sentences.ELSEWHERE}."
         )
     if more := len(leaks) - sum(group.features for group in groups):
         many = counted(more, "more feature")
-        said.append(f"result.json has {many}; other columns may leak too.")
+        lines.append(f"result.json has {many}; other columns may leak too.")
     rows = [(group.name, rounded(group.importance), _alone(group.separation)) for group in groups]
     header = ("Feature", "AUC lost if shuffled", "AUC alone")
     # Old results lack what each feature shows alone.
     columns = 3 if any(group.separation is not None for group in groups) else 2
     yield Block(
         title=title,
-        paragraphs=(*said, _FEATURES_CHOSEN),
+        paragraphs=(*lines, _FEATURES_CHOSEN),
         table=ReportTable(
             header[:columns],
             tuple(row[:columns] for row in rows),
@@ -254,12 +254,12 @@ def _alone(separation: float | None) -> str:
     return auc_text(None if separation is None else 0.5 + separation)
 
 
-def _carried(result: AuditRecord) -> str:
+def _carrier_sentence(result: AuditRecord) -> str:
     """The features that carry the deciding attack, in words."""
     violation = result.proves_leak
     not_proved = "" if violation else "; no leak is proved"
     names = "; ".join(top_leaks(result.leaks))
-    found = {
+    carriers = {
         Carrier.WHOLE_OUTPUT: f"{'The leak is in' if violation else 'On'} {WHOLE_OUTPUT}",
         Carrier.MANY: capitalised(MANY),
         Carrier.FEATURES: f"Leaking features: {names}"
@@ -272,7 +272,7 @@ def _carried(result: AuditRecord) -> str:
         " Shuffling the values of any one of them lowers the AUC little; those with the largest "
         "AUC alone come first."
     )
-    return f"{found[by]}{not_proved}.{shuffled if by is Carrier.MANY else ''}"
+    return f"{carriers[by]}{not_proved}.{shuffled if by is Carrier.MANY else ''}"
 
 
 def _attacks(result: AuditRecord) -> Iterable[Block]:
@@ -424,7 +424,7 @@ def _threat_model(result: AuditRecord) -> Iterable[Block]:
         ("Does not know", f"{words.unknown}, and the random numbers of its training"),
         ("Both tables", result.target.tables),
         ("Attacks", sentences.target(result)),
-        ("Warning", sentences.unseen(result)),
+        ("Warning", sentences.hidden_target(result)),
         ("Distinguishes", differ),
         ("Unit", sentences.one_row_each(result)),
     )
@@ -459,20 +459,20 @@ def _probes(result: AuditRecord) -> Iterable[Block]:
         (probes.left_out, "not run"),
     ):
         rows += [(name, outcome, "", "", "") for name in names]
-    said = [
+    lines = [
         "Cheap black-box checks change the table or a setting and test whether the output "
         f"follows; they trained {probes.fits} separate models. An alarm of severity violation "
         f"contradicts the claim: probes have {percent(result.multiplicity.probes or 0.0)} of "
         "the error probability, the bounds have the rest. No alarm is no evidence of privacy."
     ]
     if probes.left_out:
-        said.append(f"Not all were run: {probes.why_left_out}.")
+        lines.append(f"Not all were run: {probes.why_left_out}.")
     if probes.reproduce:
-        said.append(f"To see the evidence: {probes.reproduce}")
+        lines.append(f"To see the evidence: {probes.reproduce}")
     yield _part(
         title="Probes before the audit",
         folded=not probes.alarms,
-        paragraphs=tuple(said),
+        paragraphs=tuple(lines),
         table=ReportTable(
             ("Probe", "Outcome", "Severity", "p-value", "Correct is"), tuple(rows), frozenset({3})
         ),
@@ -509,13 +509,13 @@ def _data(result: AuditRecord) -> Iterable[Block]:
 def _controls(result: AuditRecord) -> Iterable[Block]:
     words = result.game.words
     if result.controls is None:
-        said = "No control was run: every model trained before them failed."
-        yield Block(title="Controls and checks", paragraphs=(said,))
+        reason = "No control was run: every model trained before them failed."
+        yield Block(title="Controls and checks", paragraphs=(reason,))
         return
     rows = tuple(
         (
             name,
-            _passed(control.passed),
+            _passed_word(control.passed),
             rounded_down(control.bound),
             rounded_down(control.max_provable_epsilon),
             auc_text(control.auc),
@@ -567,7 +567,7 @@ def _failures(result: AuditRecord) -> Iterable[Block]:
 
 def _checks(result: AuditRecord) -> Iterable[Block]:
     if result.checks:
-        rows = tuple((of.name, _passed(of.passed), of.detail) for of in result.checks)
+        rows = tuple((of.name, _passed_word(of.passed), of.detail) for of in result.checks)
         yield _part(
             title="Checks of the run",
             folded=all(of.passed for of in result.checks),
@@ -579,14 +579,14 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     generator = result.generator
     parameters = ", ".join(f"{key}={_plain(of)}" for key, of in generator.parameters.items())
     stated = not isinstance(result.claim, NoClaim)
-    said = []
+    lines = []
     if not generator.seedable:
-        said.append(
+        lines.append(
             "The generator cannot be seeded: its models are independent, but another run gives "
             "other numbers."
         )
     if stated:
-        said.append(
+        lines.append(
             "The audit takes the claim as stated and does not check the accounting behind it: "
             "dpaudit replay and, for PATE and DP-SGD, dpaudit trace do."
         )
@@ -607,7 +607,7 @@ def _settings(result: AuditRecord) -> Iterable[Block]:
     yield _part(
         title="Settings",
         folded=generator.seedable,
-        paragraphs=tuple(said),
+        paragraphs=tuple(lines),
         table=ReportTable(("Setting", "Value"), _known(rows)),
     )
 
@@ -618,26 +618,26 @@ def _versions(result: AuditRecord) -> Iterable[Block]:
 
 
 def _reproduce(result: AuditRecord) -> Step:
-    said: list[str] = []
+    lines: list[str] = []
     if result.generator.seedable and Access.TIMING in (result.access or Access.OUTPUT).parts:
-        said.append(
+        lines.append(
             "The same command trains the same models again and measures other seconds and memory."
         )
     elif result.generator.seedable:
-        said.append(
+        lines.append(
             "The same command trains the same shadow models (its seed fixes them) and gives the "
             "same numbers. It confirms this audit; independent evidence needs another --seed."
         )
     choice, row = result.target.choice, result.target.row
     if choice in (EXPOSING, FARTHEST, VULNERABLE) and row is not None:
-        said.append(f"--target {choice} chose {sentences.target(result)}.")
+        lines.append(f"--target {choice} chose {sentences.target(result)}.")
     elif row is not None and choice != f"row:{row}":
         what = "row" if result.target.rows_of_unit is None else "the unit of row"
-        said.append(f"The target {choice!r} is {what} {row} of this table.")
-    return Step((*said, *in_memory(result.data.source)), result.reproduce)
+        lines.append(f"The target {choice!r} is {what} {row} of this table.")
+    return Step((*lines, *in_memory(result.data.source)), result.reproduce)
 
 
-def _passed(passed: bool) -> str:
+def _passed_word(passed: bool) -> str:
     return "✓ passed" if passed else "✕ FAILED"
 
 

@@ -23,7 +23,7 @@ MARGIN = 8
 LETTER = 0.58 * FONT_SIZE
 """Approximate width of a letter, to reserve room for names."""
 GREY = "#cccccc"
-"""The range in which nothing can be proved."""
+"""Colour of the range beyond the limit, in which nothing can be proved."""
 _DARK = (
     "<style>@media (prefers-color-scheme: dark) "
     "{ svg { filter: invert(1) hue-rotate(180deg) } }</style>"
@@ -59,10 +59,10 @@ def draw(picture: Picture, result: AuditRecord) -> str:
         Picture.SCORES: (_scores, "Attack scores of members and non-members"),
         Picture.ROC: (_roc, "Receiver operating characteristic of the attack"),
     }[picture]
-    return framed(picture, title, paint(result))
+    return frame(picture, title, paint(result))
 
 
-def framed(picture: Picture, title: str, drawing: SvgDrawing) -> str:
+def frame(picture: Picture, title: str, drawing: SvgDrawing) -> str:
     """A drawing as an `<svg>` element with its title and description.
 
     Args:
@@ -236,7 +236,7 @@ _ROC_LEFT = 62
 
 
 def _roc(result: AuditRecord) -> SvgDrawing:
-    """The curve, the point that was counted, chance, and what the claim permits: on two scales."""
+    """The curve, the chosen point, chance, and what the claim permits, on two scales."""
     claim, band = result.claim, curves.roc_band(result)
     # Logarithmic axes begin below what one trial in a world can show.
     decades = math.floor(-math.log10(max(map(len, result.scores.values()))))
@@ -311,7 +311,7 @@ def _roc_panel(
             )
         )
     if band is not None:
-        worse, better = (list(zip(*drawn(one), strict=True)) for one in band)
+        worse, better = (list(zip(*drawn(corners), strict=True)) for corners in band)
         elements.append(path([*worse, *reversed(better)], _BAND))
     start = 0.0 if low is None else low
     x, y = map(placed, curves.operating_point(result))

@@ -1,4 +1,4 @@
-"""The picture of checks: a row for each or for each group, and a box for each outcome."""
+"""The picture of checks: a row for each check or group of checks, a box for each outcome."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class CheckRow(NamedTuple):
     Attributes:
         name: The check, or the group of checks.
         outcomes: A box for each.
-        note: What stands after the boxes.
+        note: The text after the boxes.
     """
 
     name: str
@@ -67,7 +67,7 @@ def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
     """
     names = figures.MARGIN + figures.LETTER * max(len(row.name) for row in rows) + 8.0
     notes = names + _STEP * max(len(row.outcomes) for row in rows) + 6.0
-    elements, said = list[str](), list[str]()
+    elements, texts = list[str](), list[str]()
     for number, row in enumerate(rows):
         middle = figures.MARGIN + _ROW * (number + 0.5)
         elements.append(text(printable(row.name), figures.MARGIN, middle, fill=INK))
@@ -76,15 +76,15 @@ def draw_checks(rows: Sequence[CheckRow], *, title: str) -> str:
             for place, outcome in enumerate(row.outcomes)
         ]
         elements.append(text(printable(row.note), notes, middle, fill=INK))
-        counts = (f"{row.outcomes.count(one)} {one}" for one in CheckEnding if one in row.outcomes)
-        said.append(f"{printable(row.name)}: {', '.join(counts)}")
-    shown = [one for one in CheckEnding if any(one in row.outcomes for row in rows)]
+        counts = (f"{n} {ending}" for ending in CheckEnding if (n := row.outcomes.count(ending)))
+        texts.append(f"{printable(row.name)}: {', '.join(counts)}")
+    shown = [ending for ending in CheckEnding if any(ending in row.outcomes for row in rows)]
     bottom = figures.MARGIN + _ROW * len(rows)
-    entries = [(_box(one, (figures.SWATCH - _BOX) / 2.0, 0.0), one.value) for one in shown]
+    entries = [(_box(ending, (figures.SWATCH - _BOX) / 2.0, 0.0), ending.value) for ending in shown]
     elements += figures.legend(entries, left=figures.MARGIN, top=bottom + 16.0)
     height = bottom + 13.0 + figures.LEGEND_ROW * len(entries)
-    return figures.framed(
-        Picture.CHECKS, title, figures.SvgDrawing(elements, height, f"{'; '.join(said)}.")
+    return figures.frame(
+        Picture.CHECKS, title, figures.SvgDrawing(elements, height, f"{'; '.join(texts)}.")
     )
 
 

@@ -1,4 +1,4 @@
-"""The frame of every report, and its text for a terminal: a command fills all its parts."""
+"""The frame of every report, which each command fills, and its text for a terminal."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Step(NamedTuple):
     """Something for the reader to do.
 
     Attributes:
-        said: Sentences about it.
+        sentences: Sentences about it.
         command: The command to copy; None if there is none.
     """
 
-    said: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
     command: str | None = None
 
 
@@ -41,11 +41,11 @@ class Page(NamedTuple):
         next_step: What to do next.
         findings: Parts that a reader of the result looks at next.
         clauses: Where the page answers standards.
-        reproduce: How to get the same again; None if no command does.
+        reproduce: How to reproduce the result; None if no command does.
         details: Parts at the end.
         facts: Facts with a label each, which a terminal shows below the heading.
         terminal: Parts that a terminal shows below these.
-        origin: What it was made from, and by which version.
+        origin: The command and the version that made it.
         draw: Makes an `<svg>` element of a picture that a part names.
     """
 
@@ -81,8 +81,8 @@ class Page(NamedTuple):
 
 def page_text(page: Page) -> str:
     """A page as text of 80 columns: the heading, the facts, the next step, and some parts."""
-    said, command = page.next_step
-    steps = [Row("" if place else "next", sentence) for place, sentence in enumerate(said)]
+    advice, command = page.next_step
+    steps = [Row("" if place else "next", sentence) for place, sentence in enumerate(advice)]
     steps += [Row("", command, whole=True)] if command else []
     lines = headed(f"{page.word}{HEADLINE_GAP}{page.finding}", [*page.facts, *steps])
     for block in page.terminal:
@@ -109,7 +109,7 @@ def facts_block(title: str, facts: Iterable[Row]) -> Block:
 
 
 def _block(title: str, step: Step) -> Block:
-    return Block(title=title, paragraphs=step.said, command=step.command)
+    return Block(title=title, paragraphs=step.sentences, command=step.command)
 
 
 def again(source: str, command: str | None) -> Step | None:

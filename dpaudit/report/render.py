@@ -45,7 +45,7 @@ _BREAK = "&#8203;"
 _CUT = "The rest is too long to be shown here: it is in report.html of the run folder."
 _FEW_SECTIONS = 6
 _WHOLE_WORD = 16
-"""Letters of a word that fits any column."""
+"""Largest length of a word that fits any column."""
 _NAME_PARTS = re.compile(r"(?<=[:/_])(?=\w)|(?<=[a-z])(?=[A-Z])")
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
@@ -106,7 +106,7 @@ def page_html(page: Page) -> str:
             contents=_contents(rest),
             draw=lambda picture: Markup(page.draw(picture)),
             breakable=_breakable,
-            coded=_coded,
+            coded=_code,
             whole_words=_whole_words,
         )
     )
@@ -118,9 +118,9 @@ def page_markdown(page: Page) -> str:
 
 
 def _markdown(page: Page, blocks: Sequence[Block]) -> str:
-    template = _environment(autoescape=False, finalize=_escaped).get_template("page.md.j2")
+    template = _environment(autoescape=False, finalize=_escape).get_template("page.md.j2")
     context = {**_context(page), "blocks": blocks}
-    return visible(template.render(context, fenced=_fenced))
+    return visible(template.render(context, fenced=_fence))
 
 
 def _context(page: Page) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _environment(
     )
 
 
-def _escaped(value: object) -> object:
+def _escape(value: object) -> object:
     """Escapes whatever a Markdown template prints, unless it is markup already."""
     if isinstance(value, Markup):
         return value
@@ -177,15 +177,15 @@ def _breakable(cell: str) -> Markup:
         Markup("<wbr>").join(_NAME_PARTS.split(word)) if len(word) > _WHOLE_WORD else word
         for word in cell.split(" ")
     )
-    return _coded(Markup(" ").join(words))
+    return _code(Markup(" ").join(words))
 
 
-def _coded(text: str) -> Markup:
+def _code(text: str) -> Markup:
     """A text for HTML with its names, which stand between backticks, as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def _fenced(code: str) -> Markup:
+def _fence(code: str) -> Markup:
     """Puts a command into a code block whose fence is longer than any run of backticks in it."""
     longest = max((len(run) for run in re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -231,7 +231,7 @@ def junit_xml(result: AuditRecord, *, fails: bool) -> str:
     """Renders a result as JUnit XML: the claim is a test, and so is each control and each check.
 
     A claim that fails is a failure; a control or a check that makes the audit invalid is an error.
-    What did not pass but fails nothing is skipped, with the reason.
+    Checks that did not pass but do not make the audit fail are skipped, with the reason.
 
     Args:
         result: The record of an audit.
@@ -260,8 +260,8 @@ def junit_xml(result: AuditRecord, *, fails: bool) -> str:
         named = {"classname": visible(f"dpaudit.{result.generator.name}"), "name": case.name}
         element = ElementTree.SubElement(suite, "testcase", named, time="0")
         if case.outcome is not None:
-            said = {"message": visible(case.message)}
-            ElementTree.SubElement(element, case.outcome, said).text = visible(case.text)
+            attributes = {"message": visible(case.message)}
+            ElementTree.SubElement(element, case.outcome, attributes).text = visible(case.text)
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     ElementTree.indent(suites)
@@ -270,7 +270,7 @@ def junit_xml(result: AuditRecord, *, fails: bool) -> str:
 
 
 def _claim(result: AuditRecord, *, fails: bool) -> _Case:
-    found = {
+    outcome_of = {
         Verdict.CONSISTENT: None,
         Verdict.MEASURED: None,
         Verdict.VIOLATION: "failure",
@@ -278,7 +278,7 @@ def _claim(result: AuditRecord, *, fails: bool) -> _Case:
         Verdict.INCONCLUSIVE: "failure",
         Verdict.INVALID: "error",
     }[result.verdict]
-    outcome = found if fails or found is None else "skipped"
+    outcome = outcome_of if fails or outcome_of is None else "skipped"
     return _Case("claim", outcome, headline(result), "\n".join(failure_lines(result)))
 
 

@@ -90,7 +90,7 @@ def draw_rows(
     entries = [(_swatch(mark), words) for mark, words in legend.items()]
     below, height = figures.below(entries, axes)
     drawing = figures.SvgDrawing([*elements, *below], height, f"{described}.")
-    return figures.framed(picture, title, drawing)
+    return figures.frame(picture, title, drawing)
 
 
 def _drawn(row: ChartRow, place: int, axes: Axes) -> Iterator[str]:

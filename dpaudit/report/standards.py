@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from dpaudit.results.structure import Block, ReportTable
 
 Clause: TypeAlias = tuple[str, str, str]
-"""The standard and where in it; what it asks for; the sections that answer, or "not tested"."""
+"""The clause of a standard, its subject, and the sections that answer it, or "not tested"."""
 
 _NO_ATTACK = ("ISO/IEC 27559, 8.2.3", "adversarial testing", "not tested: no attack was run")
 _AGAIN = ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce")
@@ -70,7 +70,7 @@ EXPLANATION: Final[tuple[Clause, ...]] = (
 """Clauses for an explained violation."""
 
 
-def released(
+def released_clauses(
     sections: Collection[str], *, has_holdout: bool, has_command: bool
 ) -> tuple[Clause, ...]:
     """Clauses for an audit of a released table, whose sections depend on its inputs.
@@ -116,7 +116,7 @@ def standards(clauses: tuple[Clause, ...]) -> Block:
     """The section on standards, folded.
 
     Args:
-        clauses: What they ask for and where the answers are.
+        clauses: The clauses, their subjects, and where the answers are.
 
     Returns:
         The section.

@@ -133,7 +133,7 @@ class AccountCheck(Document):
     @property
     def least(self) -> float | None:
         """The smallest epsilon that covers the calls; None if no accountant has one."""
-        return min((one.epsilon for one in self.accounts if one.epsilon is not None), default=None)
+        return min((a.epsilon for a in self.accounts if a.epsilon is not None), default=None)
 
     @property
     def headline(self) -> str:
@@ -165,24 +165,24 @@ class AccountCheck(Document):
             Row("covers", self.covers),
         ]
         table = [("accountant", "epsilon", "")]
-        for one in self.accounts:
-            epsilon = "" if one.epsilon is None else rounded_up(one.epsilon, digits=4)
-            table.append((one.accountant, epsilon, one.note or ""))
+        for figure in self.accounts:
+            epsilon = "" if figure.epsilon is None else rounded_up(figure.epsilon, digits=4)
+            table.append((figure.accountant, epsilon, figure.note or ""))
         return "\n".join([*headed(self.headline, facts), "", *aligned(table, numeric={1})])
 
 
 def _floor(probability: float) -> float:
-    """Three decimals, rounded down: what is marked as below 0.6 never reads 0.600."""
+    """Rounds down to three decimals, so that "< 0.6" never appears as 0.600."""
     return math.floor(1000 * probability + 1e-6) / 1000
 
 
 class Replayed(NamedTuple):
-    """What a replay found of its calls, which do not say what the release shows.
+    """What a replay found; its calls alone do not say what the release shows.
 
     Attributes:
         proved: What the release shows at the delta of the check; infinite if no epsilon holds.
         spent: What the calls spend together at that delta; None if it is not known or has no limit.
-        unknown: Why the calls alone do not give their total; None if they do.
+        unknown: Why the calls do not determine their total; None if they do.
     """
 
     proved: float
@@ -205,7 +205,7 @@ def check_account(
         epsilon: The stated epsilon.
         delta: Its delta.
         source: Where the calls come from, for the record.
-        replay: What the replay found from which the calls are; None if they are of no replay.
+        replay: The findings of the replay that recorded the calls; None if there was no replay.
 
     Returns:
         The verdict and every number.
@@ -218,7 +218,7 @@ def check_account(
     if not 0 <= delta < 1:
         raise ClaimError(f"`delta` is {delta}: give that of the stated epsilon, from 0 to below 1")
     accounts = figures(calls, delta=delta) if replay is None else _accounts(calls, delta, replay)
-    known = [one.epsilon for one in accounts if one.epsilon is not None]
+    known = [figure.epsilon for figure in accounts if figure.epsilon is not None]
     if replay is None:
         lower = lower_limit(calls, delta=delta, near=max(min([*known, epsilon]), 0.01))
         lower_from = "from losses rounded down"
@@ -237,7 +237,7 @@ def check_account(
         source=source,
         stated=float(epsilon),
         delta=float(delta),
-        calls=max(1, sum(one.steps for one in calls)),
+        calls=max(1, sum(call.steps for call in calls)),
         lower=lower if math.isfinite(lower) else None,
         lower_from=lower_from,
         accounts=accounts,
@@ -248,8 +248,8 @@ def check_account(
 
 
 def _accounts(calls: Sequence[Call], delta: float, replay: Replayed) -> tuple[Figure, ...]:
-    found: tuple[Figure, ...] = (Figure("all", None, replay.unknown),)
+    accounts: tuple[Figure, ...] = (Figure("all", None, replay.unknown),)
     if replay.unknown is None:
-        found = figures(calls, delta=delta) if calls else (Figure("exact (dpaudit)", 0.0),)
+        accounts = figures(calls, delta=delta) if calls else (Figure("exact (dpaudit)", 0.0),)
     own = () if replay.spent is None else (Figure("spent in the replay", replay.spent),)
-    return (*found, *own)
+    return (*accounts, *own)

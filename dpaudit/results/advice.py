@@ -10,11 +10,11 @@ from dpaudit.model.claim import Claim, ConcentratedClaim, GaussianClaim, NoClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import withheld
+from dpaudit.results.sentences import is_withheld
 from dpaudit.results.verdict import Verdict, exceeds_claim
 
 EXPLAINED_MODELS: Final = 400
-"""Models for each suspect that `explain` fixes, at most, by default."""
+"""Largest default number of models for each suspect that `explain` fixes."""
 
 
 class NextStep(NamedTuple):
@@ -43,21 +43,21 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     Returns:
         What to do.
     """
-    spent = (_spent(result),)
+    spent = (_repeat_advice(result),)
     if result.verdict is Verdict.MEASURED:
         return NextStep(
             "Give --epsilon to test a claim; --access model or --target may show more.",
             then=spent,
         )
-    plan = " ".join(["dpaudit audit --plan", *_stated(result.claim)])
+    plan = " ".join(["dpaudit audit --plan", *_claim_options(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
             "Repair what failed, then audit again in another run folder with a "
             f"fresh seed (--seed {result.seed + 1}).",
         )
-    if withheld(result):
+    if is_withheld(result):
         again = result.fresh or ""
-        both = f"report both audits: the new one adds {_each(result)} error probability"
+        both = f"report both audits: the new one adds {_error(result)} error probability"
         then = (both,) if again else spent
         return NextStep("Run the same audit with a fresh seed.", again, then)
     if result.verdict is Verdict.INCONCLUSIVE:
@@ -74,7 +74,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
                 "",
                 spent,
             )
-        detect = _between(result)
+        detect = _middle_leak(result)
         smaller = plan if detect is None else f"{plan} --detect {detect}"
         if not result.game.has_threshold:  # one training: no record to choose, no models to add
             return NextStep(
@@ -94,7 +94,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             spent,
         )
     if not exceeds_claim(result):
-        return _by_probe(result)
+        return _probe_advice(result)
     return _cause(result, run)
 
 
@@ -124,8 +124,8 @@ def _cause(result: AuditRecord, run: str) -> NextStep:
     )
 
 
-def _by_probe(result: AuditRecord) -> NextStep:
-    """Advice where a probe proved what no attack did."""
+def _probe_advice(result: AuditRecord) -> NextStep:
+    """Advice if a probe, not an attack, proved the violation."""
     why = "See what the probe saw, repair it, and audit again with a fresh seed."
     if result.data.source == IN_MEMORY:
         return NextStep(f"{why} dpaudit.probe.probe(generator, table) shows it.")
@@ -147,7 +147,7 @@ def _without_fixes(result: AuditRecord) -> NextStep:
 
 
 def _cost(result: AuditRecord) -> str:
-    """What explain costs: an audit of at most 400 models for each suspect, over all workers."""
+    """The cost of explain: an audit of at most 400 models for each suspect, over all workers."""
     fixes, models = result.generator.fixes, sum(result.shadow_models.values())
     if fixes is None or not models:
         return ""
@@ -159,22 +159,22 @@ def _cost(result: AuditRecord) -> str:
     )
 
 
-def _spent(result: AuditRecord) -> str:
+def _repeat_advice(result: AuditRecord) -> str:
     """Says that another audit needs a fresh seed and has its own error probability."""
-    each = _each(result)
+    each = _error(result)
     return (
         f"audit with a fresh seed (--seed {result.seed + 1}); it adds {each} error probability to "
         f"the {each} spent here, so report both"
     )
 
 
-def _each(result: AuditRecord) -> str:
+def _error(result: AuditRecord) -> str:
     """The error probability of one audit."""
     return percent(round(1.0 - result.confidence, 12))
 
 
-def _stated(claim: Claim) -> list[str]:
-    """The claim as options of `dpaudit audit --plan`; of a curve none."""
+def _claim_options(claim: Claim) -> list[str]:
+    """The claim as options of `dpaudit audit --plan`; empty for a curve."""
     match claim:
         case PrivacyClaim():
             return ["--epsilon", f"{claim.epsilon:g}", "--delta", f"{claim.delta:g}"]
@@ -187,7 +187,7 @@ def _stated(claim: Claim) -> list[str]:
     return ["--set", "curve=FILE"]
 
 
-def _between(result: AuditRecord) -> str | None:
+def _middle_leak(result: AuditRecord) -> str | None:
     """A leak half-way between the claim and the minimum detectable one."""
     if result.power is None or result.power.detectable is None:
         return None

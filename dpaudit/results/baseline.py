@@ -1,4 +1,4 @@
-"""Earlier findings of a test suite's audits, in a file next to the tests."""
+"""The baseline of a test suite: what its audits found before, in a file next to the tests."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Ranking(NamedTuple):
 
 
 class AuditOfTest(NamedTuple):
-    """One audit of a test, as a report, JUnit XML and the baseline have it.
+    """One audit of a test, as reports, JUnit XML and the baseline hold it.
 
     Attributes:
         test: The node id of the test.
-        number: Which of the test's audits, from 1 on.
+        number: The number of the audit within its test, from 1.
         verdict: Its verdict.
         quantity: What its claim limits, such as "epsilon".
         claimed: The claim, as a number; null if none was given.
@@ -53,8 +53,8 @@ class AuditOfTest(NamedTuple):
         settings: Settings that must be equal for a comparison: text by name.
         ranking: Ranking of the deciding attack; null if its trials are not independent, or their
             number was not fixed.
-        cached: Whether the result was known and nothing was trained.
-        unkept: Why the result will not be known next time; empty if it may be.
+        cached: Whether the result was reused and nothing was trained.
+        unkept: Why the result cannot be reused next time; empty if it can.
     """
 
     test: str
@@ -88,8 +88,8 @@ class Baseline(NamedTuple):
 
     Attributes:
         settings: As in `AuditOfTest`.
-        ranking: As there.
-        proved: As there.
+        ranking: As in `AuditOfTest`.
+        proved: As in `AuditOfTest`.
     """
 
     settings: Mapping[str, str]
@@ -104,8 +104,8 @@ def read_baseline(file: Path) -> Mapping[str, Baseline]:
         InputError: If the file cannot be read or is no baseline.
     """
     return {
-        key: Baseline(one["settings"], one["ranking"] and Ranking(*one["ranking"]), one["proved"])
-        for key, one in _lines(file).items()
+        key: Baseline(of["settings"], of["ranking"] and Ranking(*of["ranking"]), of["proved"])
+        for key, of in _entries(file).items()
     }
 
 
@@ -115,19 +115,18 @@ def baseline_of(key: str, file: Path) -> Baseline:
     Raises:
         InputError: If the file cannot be read or is not a baseline, or has no entry for the audit.
     """
-    found = read_baseline(file).get(key)
-    if found is None:
-        raise InputError(f"{file} has no line for {key}: add it with {UPDATE}")
-    return found
+    if baseline := read_baseline(file).get(key):
+        return baseline
+    raise InputError(f"{file} has no line for {key}: add it with {UPDATE}")
 
 
 def write_baseline(file: Path, audits: Iterable[AuditOfTest]) -> None:
-    """Writes findings of audits into a baseline; audits that were not run keep their entries.
+    """Writes audits into a baseline; audits that were not run keep their entries.
 
     Raises:
         InputError: If the file exists and is not a baseline, or cannot be written.
     """
-    kept = _lines(file) if file.exists() else {}
+    kept = _entries(file) if file.exists() else {}
     for audit in audits:
         kept[audit.key] = {
             name: getattr(audit, name)
@@ -153,7 +152,7 @@ def regression(audit: AuditOfTest, before: Baseline, *, level: float) -> str:
         level: Level of the test: probability of a false regression.
 
     Returns:
-        What differs, what has risen, or nothing.
+        What differs or what has risen, in words; empty if neither.
     """
     there, here = before.settings, audit.settings
     differing = [
@@ -189,17 +188,17 @@ def _p_value(old: Ranking, new: Ranking) -> float:
     return 1.0 - NormalDist().cdf((new.auc - old.auc) / math.sqrt(mean * (1.0 - mean) * scale))
 
 
-def _lines(file: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a baseline by `AuditOfTest.key`."""
+def _entries(file: Path) -> dict[str, dict[str, Any]]:
+    """The entries of a baseline by `AuditOfTest.key`."""
     try:
         document = parse_json(file.read_text(encoding="utf-8"))
         if document["schema_version"] != BASELINE_VERSION:
             raise ValueError("another version")
         audits: dict[str, dict[str, Any]] = dict(document["audits"].items())
-        for one in audits.values():
-            float(one["proved"] or 0.0)
-            dict(one["settings"])
-            Ranking(*one["ranking"] or (0.5, 1, 1))
+        for line in audits.values():
+            float(line["proved"] or 0.0)
+            dict(line["settings"])
+            Ranking(*line["ranking"] or (0.5, 1, 1))
     except OSError as error:
         raise InputError(f"no baseline {file}: {io_reason(error)}; make it with {UPDATE}") from None
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -64,27 +64,27 @@ def attack_bounds(result: AuditRecord) -> dict[ValidBound, str]:
         entry.key: entry.label
         for entry in BOUNDS
         if isinstance(entry.key, ValidBound)
-        and any(one.bounds.get(entry.key) is not None for one in result.attacks)
+        and any(attack.bounds.get(entry.key) is not None for attack in result.attacks)
     }
 
 
 class Mark(NamedTuple):
-    """A value on an axis, and what a legend says of it."""
+    """A value on an axis, and its label in the legend."""
 
     value: float
     words: str
 
 
 class ClaimAxis(NamedTuple):
-    """What the figure of a claim shows on its one axis, from 0 on.
+    """What the figure of a claim shows on its one axis, which begins at 0.
 
     Attributes:
-        claim: The claim; None if there is none.
+        claim: The claim; None without one.
         proved: The lower bound that decides.
-        compared: The Clopper-Pearson bound; None where there is none.
-        detectable: The minimum detectable value; None where there is none.
-        limit: What no audit of this size can exceed; None where nothing was scored.
-        end: Where the axis ends.
+        compared: The Clopper-Pearson bound, if there is one.
+        detectable: The minimum detectable value, if there is one.
+        limit: The upper limit for an audit of this size; None if nothing was scored.
+        end: The end of the axis.
     """
 
     claim: Mark | None
@@ -113,7 +113,7 @@ def claim_axis(result: AuditRecord) -> ClaimAxis:
     most, least, _ = result.power or (None, None, None)
     least = least if has_claim else None
     proved = result.proved or 0.0
-    reach = max(one for one in (proved, compared, least, most, 0.1) if one is not None)
+    reach = max(value for value in (proved, compared, least, most, 0.1) if value is not None)
     off = has_claim and claim > FAR * reach
     rule = "" if entry is None else f", {entry.label}"
     confidence = percent(result.confidence)
@@ -160,7 +160,7 @@ def histogram(scores: Mapping[World, Sequence[float]]) -> ScoreHistogram:
 
 
 def roc_of(result: AuditRecord) -> RocCurve:
-    """Traces the ROC curve of the scores, turned so that the attack's direction is up."""
+    """The ROC curve of the scores, in the direction in which the attack guesses."""
     scores = result.scores
     values = np.array([*scores[World.IN], *scores[World.OUT]], dtype=np.float64)
     if result.threshold is not None and result.threshold.direction is Direction.LOWER:
@@ -187,8 +187,8 @@ def roc_band(result: AuditRecord) -> RocBand | None:
     Each limit holds by itself, not for the curve as a whole.
 
     Returns:
-        The band; None where the scored trials are not independent of one another, or of how many
-        there are: of many records per model, and of a sequential audit.
+        The band; None where the scored trials are dependent (many records per model), or their
+        number depends on the results (a sequential audit).
     """
     if not result.game.has_fixed_independent_trials:
         return None
@@ -203,7 +203,7 @@ def roc_band(result: AuditRecord) -> RocBand | None:
 
 
 def _counts(curve: RocCurve, *, n_in: int, n_out: int) -> npt.NDArray[np.int64]:
-    """False and true positives [2, points]: every count, but for scores that are tied."""
+    """False and true positives [2, points] at every threshold; tied scores count together."""
     corners = np.rint([curve.fpr * n_out, curve.tpr * n_in]).astype(np.int64).T
     stretches = [corners[:1]]
     for before, after in pairwise(corners):
@@ -214,7 +214,7 @@ def _counts(curve: RocCurve, *, n_in: int, n_out: int) -> npt.NDArray[np.int64]:
 
 
 def on_logarithmic_axes(curve: RocCurve, *, low: float) -> RocCurve:
-    """A curve with enough points that straight stretches stay where they are on such axes.
+    """Adds points to a curve, because its straight segments are bent on logarithmic axes.
 
     Args:
         curve: The curve.
@@ -245,9 +245,9 @@ def operating_point(result: AuditRecord) -> Point:
 def claim_region(claim: Claim) -> tuple[Point, ...]:
     """Corners of the rates that a claim permits, clockwise from (0, 0).
 
-    Of (ε, δ)-DP they satisfy TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ, and the same with
-    the guesses swapped (Kairouz, Oh and Viswanath 2015, Theorem 2.1); of another claim they are
-    points along its curve.
+    Under (ε, δ)-DP, TPR ≤ e^ε FPR + δ and 1 − FPR ≤ e^ε (1 − TPR) + δ, and the same with the
+    guesses swapped (Kairouz, Oh and Viswanath 2015, Theorem 2.1). For other claims the corners are
+    points along the trade-off curve.
     """
     if not isinstance(claim, PrivacyClaim):
         rates = scipy.special.ndtr(np.linspace(-_FARTHEST_SCORE, _FARTHEST_SCORE, _CURVE_POINTS))
@@ -269,7 +269,7 @@ def claim_region(claim: Claim) -> tuple[Point, ...]:
 
 
 def permitted_from(claim: Claim, *, low: float) -> tuple[Point, ...]:
-    """The same region from a false-positive rate on, for logarithmic axes."""
+    """The part of `claim_region` from a false-positive rate up, for logarithmic axes."""
     fpr = np.geomspace(low, 1.0, _CURVE_POINTS)
     most = guarantee_of(claim).most_tpr(fpr, claim.value)
     least = 1.0 - guarantee_of(claim).most_tpr(1.0 - fpr, claim.value)

@@ -10,9 +10,9 @@ from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleU
 
 LARGEST_RATIO = 3.0
 LARGEST_EXCESS = {Quantity.EPSILON: 1.0, Quantity.MU: 1.0, Quantity.RHO: 0.5, Quantity.FACTOR: 1.0}
-"""If the minimum detectable value exceeds three times the claim, and the claim plus this, power is
-poor, and finding nothing is inconclusive. Randomised response of epsilon 1 errs about as often as a
-Gaussian mechanism of mu 1.2; rho 0.5 is that of mu 1.
+"""Power is poor if the minimum detectable value exceeds both three times the claim and the claim
+plus this; finding nothing is then inconclusive. Randomised response with epsilon 1 has about the
+error rates of a Gaussian mechanism with mu 1.2; rho 0.5 corresponds to mu 1.
 """
 
 
@@ -36,7 +36,7 @@ def decide(
     Args:
         bound: Proved lower bound on what the claim limits, at `confidence` over all attacks.
         claim: The claim under audit, for the neighbours of the game.
-        power: What this audit could prove.
+        power: What the audit could prove and detect.
         checks: Checks of the run itself.
         confidence: One-sided confidence of the bound.
         unit: The unit of the audit's sample size.
@@ -45,7 +45,7 @@ def decide(
         The verdict and its reasons.
     """
     breaking, weakening, withholding, noted = (
-        [one.detail for one in checks if not one.passed and one.consequence is consequence]
+        [check.detail for check in checks if not check.passed and check.consequence is consequence]
         for consequence in Consequence
     )
     if breaking:

@@ -25,7 +25,7 @@ from dpaudit.files import io_reason, parse_json
 from dpaudit.formatting import clipped
 
 _MOST_SHOWN: Final = 200
-"""Characters of what is wrong with a document: it may quote a list of thousands of scores."""
+"""Largest number of characters of an error, which may quote a list of thousands of scores."""
 _ATOMS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -58,11 +58,11 @@ class Document:
     """The finding of a command: a record with its own JSON document, whose keys are its fields.
 
     Attributes:
-        schema_version: Version of the document's shape and its first key; raised when a key changes
-            its meaning, goes, or comes and may not be null: one that may be null is read as null
-            from the documents of before.
-        called: What a record is called where a file does not hold one.
-        kept_in: Where its documents are, named in errors.
+        schema_version: Version of the document's shape, and its first key. Raised when a key
+            changes its meaning, is removed, or is added and cannot be null; an added key that can
+            be null is read as null from older documents.
+        called: What errors call such a record.
+        kept_in: Where errors say its documents are.
     """
 
     schema_version: ClassVar[int]
@@ -81,17 +81,17 @@ class Document:
     def load(cls, path: str | Path) -> Self:
         """Reads the record from the JSON that a command printed with `--json`, or wrote.
 
-        A key that came after the document was written, and may be null, is null.
+        A key that was added after the document was written, and that can be null, is null.
 
         Args:
             path: The file.
 
         Raises:
-            InputError: If there is none, or it is not one that this version can read.
+            InputError: If the file is missing, or not a document that this version can read.
         """
         file = Path(path)
         try:
-            document = parse_json(file.read_text(encoding="utf-8"), parse_constant=_no_number)
+            document = parse_json(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
         except OSError as error:
             raise InputError(
                 f"no result at {file}: {io_reason(error)}; give {cls.kept_in}"
@@ -112,12 +112,12 @@ class Document:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import best_match
 
-        document = completed(cls, document)
+        document = complete(cls, document)
         schema = document_schema(cls, title=cls.__name__)
         mismatch = best_match(Draft202012Validator(schema).iter_errors(document))
         if mismatch is not None:
-            while mismatch.context:  # of a value with alternatives: what is wrong with the closest
-                mismatch = best_match(_of_closest(mismatch.context))
+            while mismatch.context:  # a union: descend into the alternative that fits best
+                mismatch = best_match(_closest_errors(mismatch.context))
             place = "/".join(str(part) for part in mismatch.absolute_path) or "the document"
             raise InputError(
                 f"{file} is not {cls.called}: {place}: "
@@ -149,7 +149,7 @@ def to_document(value: object) -> Any:
 
 
 def from_document(kind: Any, document: Any) -> Any:
-    """The value of a type that a document describes.
+    """Reads a value of a type from its document.
 
     Args:
         kind: The type, such as a dataclass.
@@ -160,11 +160,11 @@ def from_document(kind: Any, document: Any) -> Any:
 
     Raises:
         ValueError: If the constructor of a type refuses the values.
-        InputError: The same, of a claim.
+        InputError: If the constructor of a claim does.
     """
-    kind, _ = _unannotated(kind)
+    kind, _ = _split_annotation(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if (present := _beside_null(kind)) is not None:
+    if (present := _non_null(kind)) is not None:
         return None if document is None else from_document(present, document)
     if _is_union(kind):
         return from_document(_alternative(arguments, document), document)
@@ -183,25 +183,25 @@ def from_document(kind: Any, document: Any) -> Any:
     return kind(document) if kind in (int, float) else document  # JSON writes 1.0 as 1, or 1 as 1.0
 
 
-def completed(kind: Any, document: Any) -> Any:
-    """Completes a document of an earlier version: keys added since, which may be null, are null.
+def complete(kind: Any, document: Any) -> Any:
+    """Completes a document of an earlier version with null for keys that were added since.
 
     Args:
         kind: The type that the document should describe.
-        document: Any JSON document; what does not fit the type stays as it is.
+        document: Any JSON document; parts that do not fit the type stay as they are.
 
     Returns:
-        The document with every key that may be null.
+        The document with every key that can be null.
     """
-    kind, _ = _unannotated(kind)
+    kind, _ = _split_annotation(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if (present := _beside_null(kind)) is not None:
-        return completed(present, document)
+    if (present := _non_null(kind)) is not None:
+        return complete(present, document)
     if _is_union(kind):
-        fitting = [one for one in arguments if is_record(one) and _is_of(one, document)]
-        return completed(fitting[0], document) if fitting else document
+        fitting = [kind for kind in arguments if is_record(kind) and _is_of(kind, document)]
+        return complete(fitting[0], document) if fitting else document
     if origin is tuple and isinstance(document, list):
-        return [completed(arguments[0], item) for item in document]
+        return [complete(arguments[0], item) for item in document]
     if not isinstance(document, dict):
         return document
     if is_record(kind):
@@ -212,30 +212,30 @@ def completed(kind: Any, document: Any) -> Any:
         keys = dict.fromkeys(places, arguments[1])
     else:
         return document
-    later = {name: None for name, of in keys.items() if _beside_null(of) is not None}
-    found = {
-        name: completed(keys[name], item) if name in keys else item
+    later = {name: None for name, of in keys.items() if _non_null(of) is not None}
+    values = {
+        name: complete(keys[name], item) if name in keys else item
         for name, item in document.items()
     }
-    whole = {**later, **found}
+    whole = {**later, **values}
     known = [name for name in places if name in whole]
     return {name: whole[name] for name in [*(name for name in whole if name not in known), *known]}
 
 
-def _no_number(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     """Refuses NaN and the infinities, which Python reads although JSON has none."""
     raise ValueError(constant)
 
 
-def _of_closest(errors: Sequence[Any]) -> Iterator[Any]:
-    """The errors of one alternative: not of null, nor of a record with other keys or literals."""
+def _closest_errors(errors: Sequence[Any]) -> Iterator[Any]:
+    """The errors of the alternative that fits best: fewest wrong keys and literals, never null."""
     alternatives: dict[int, list[Any]] = {}
     for error in errors:
         if error.schema.get("type") != "null":
             alternatives.setdefault(error.schema_path[0], []).append(error)
 
-    def strange(found: list[Any]) -> int:
-        return sum(error.validator in ("additionalProperties", "enum") for error in found)
+    def strange(errors: list[Any]) -> int:
+        return sum(error.validator in ("additionalProperties", "enum") for error in errors)
 
     yield from min(alternatives.values(), key=strange)
 
@@ -245,12 +245,12 @@ def _is_union(kind: Any) -> bool:
     return typing.get_origin(kind) in (typing.Union, types.UnionType)
 
 
-def _beside_null(kind: Any) -> Any:
-    """What a type is if it is not None, of a union with None; None of any other type."""
+def _non_null(kind: Any) -> Any:
+    """The other type of a union with None; None for any other type."""
     arguments = typing.get_args(kind)
     if not _is_union(kind) or type(None) not in arguments:
         return None
-    [present] = [one for one in arguments if one is not type(None)]
+    [present] = [kind for kind in arguments if kind is not type(None)]
     return present
 
 
@@ -258,7 +258,7 @@ def _alternative(kinds: Sequence[Any], document: Any) -> Any:
     """The record or atom of a union that a document describes.
 
     Raises:
-        ValueError: If it has the keys of none.
+        ValueError: If no alternative has its keys.
     """
     if not isinstance(document, dict):  # JSON writes 1.0 as 1
         return type(document) if type(document) in kinds else float
@@ -269,7 +269,7 @@ def _alternative(kinds: Sequence[Any], document: Any) -> Any:
 
 
 def _is_of(record: Any, document: Any) -> bool:
-    """Whether a document has the literals of a record, or if that has none its keys."""
+    """Whether a document has a record's literals or, if the record has none, its keys."""
     if not isinstance(document, dict):
         return False
     literals = {
@@ -303,8 +303,8 @@ def _members(kind: type) -> tuple[Member, ...]:
     )
 
 
-def _unannotated(kind: Any) -> tuple[Any, Limits]:
-    """A type without its annotation, and the limits in it."""
+def _split_annotation(kind: Any) -> tuple[Any, Limits]:
+    """Splits an annotated type into the type and its limits."""
     if typing.get_origin(kind) is not typing.Annotated:
         return kind, Limits()
     kind, limits = typing.get_args(kind)
@@ -337,12 +337,12 @@ def schema_of(kind: Any) -> dict[str, Any]:
     Returns:
         The schema.
     """
-    kind, limits = _unannotated(kind)
+    kind, limits = _split_annotation(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if (present := _beside_null(kind)) is not None:
+    if (present := _non_null(kind)) is not None:
         return {"oneOf": [{"type": "null"}, schema_of(present)]}
     if _is_union(kind):
-        return {"anyOf": [schema_of(one) for one in arguments]}  # a whole number is a number, too
+        return {"anyOf": [schema_of(kind) for kind in arguments]}  # a whole number is a number, too
     if origin is typing.Literal:
         return {"enum": list(arguments)}
     if origin is tuple:
@@ -358,7 +358,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 
 def _mapping(key: Any, item: Any) -> dict[str, Any]:
-    """Every member of an enumeration is a key; strings may be any."""
+    """A schema whose keys are an enumeration's members, or any strings."""
     if not issubclass(key, Enum):
         return {"type": "object", "additionalProperties": schema_of(item) or True}
     names = [member.value for member in key]
@@ -390,15 +390,15 @@ def _object(properties: dict[str, Any], *, required: list[str]) -> dict[str, Any
 
 
 def _summary(kind: type) -> str:
-    """What stands before the first section of a docstring."""
+    """The text of a docstring before its first section."""
     text = re.split(r"\n(?:Attributes|Raises):\n", inspect.getdoc(kind) or "")[0]
     return " ".join(text.split())
 
 
 def attributes_of(kind: type) -> dict[str, str]:
     """The descriptions in the section Attributes of a docstring, by name."""
-    found = re.search(r"\nAttributes:\n((?:    .*\n?|\n)*)", inspect.getdoc(kind) or "")
-    if found is None:
+    section = re.search(r"\nAttributes:\n((?:    .*\n?|\n)*)", inspect.getdoc(kind) or "")
+    if section is None:
         return {}
-    entries = re.findall(r"^    (\w+): ((?:.|\n        )*)", found[1], flags=re.MULTILINE)
+    entries = re.findall(r"^    (\w+): ((?:.|\n        )*)", section[1], flags=re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in entries}

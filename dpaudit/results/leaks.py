@@ -14,13 +14,13 @@ from dpaudit.results.verdict import DIFFERENT_SEEDS, Check
 SEVERAL: Final = " & "
 """Between the columns of a feature about several of them."""
 NO_COLUMN: Final = frozenset({THE_TRIAL, "whole rows"})
-"""What a feature names that is about no column in particular."""
+"""The column of a feature that is about no column in particular."""
 LEAKS_NAMED: Final = 3
 """Features, or groups of them, that one sentence names."""
 LEAKS_LISTED: Final = 5
 """Features, or groups of them, that a table lists."""
 NEGLIGIBLE: Final = 0.01
-"""An attack does not rely on a feature without which it loses less AUC than this."""
+"""A feature counts as important if permuting it costs the attack at least this much AUC."""
 SEPARATES: Final = 0.1
 """|AUC - 1/2| from which a feature alone separates the worlds."""
 
@@ -28,7 +28,7 @@ TRIAL_OUTCOMES: Final = "trial outcomes"
 """Name of the attack on how trials end."""
 WHOLE_OUTPUT: Final = "the whole output, which the seed does not change"
 _SHARE: Final = "share of "
-"""What a feature of one category of a column begins with."""
+"""Prefix of a feature of one category of a column."""
 MANY: Final = "many redundant features"
 NO_FEATURE: Final = "no single feature carries the attack"
 
@@ -53,7 +53,7 @@ def carrier(leaks: Sequence[Leak], checks: Sequence[Check] = ()) -> Carrier:
         The kind of carrier.
     """
     in_output = not any(leak.column == THE_TRIAL for leak in leaks)
-    if in_output and any(one.name == DIFFERENT_SEEDS and not one.passed for one in checks):
+    if in_output and any(check.name == DIFFERENT_SEEDS and not check.passed for check in checks):
         return Carrier.WHOLE_OUTPUT
     if max((leak.importance for leak in leaks), default=0.0) >= NEGLIGIBLE:
         return Carrier.FEATURES
@@ -61,7 +61,7 @@ def carrier(leaks: Sequence[Leak], checks: Sequence[Check] = ()) -> Carrier:
     return Carrier.MANY if len(alone) > 1 else Carrier.NONE
 
 
-def in_order(leaks: Sequence[Leak]) -> list[Leak]:
+def by_importance(leaks: Sequence[Leak]) -> list[Leak]:
     """Features by importance; by separation if they are redundant, as none is important then."""
     by_separation = sorted(leaks, key=lambda leak: -(leak.separation or 0.0))
     if carrier(leaks) is Carrier.MANY:
@@ -82,12 +82,12 @@ def leak_reason(leaks: Sequence[Leak], checks: Sequence[Check]) -> str:
 
 def top_leaks(leaks: Sequence[Leak]) -> tuple[str, ...]:
     """The first features as every sentence names them; the table of a report begins with these."""
-    return tuple(group.name for group in grouped(leaks)[:LEAKS_NAMED])
+    return tuple(group.name for group in group_leaks(leaks)[:LEAKS_NAMED])
 
 
 def leaks_in(leaks: Sequence[Leak], columns: Sequence[str]) -> bool:
     """Whether a feature that sentences name is about one of these columns, or about all of them."""
-    named = {of for group in grouped(leaks)[:LEAKS_NAMED] for of in group.columns}
+    named = {of for group in group_leaks(leaks)[:LEAKS_NAMED] for of in group.columns}
     parts = {part for of in named for part in of.split(SEVERAL)}
     return not named.isdisjoint(NO_COLUMN) or not (named | parts).isdisjoint(columns)
 
@@ -115,11 +115,11 @@ class LeakGroup(NamedTuple):
     columns: tuple[str, ...]
 
 
-def grouped(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
-    """Groups what leaks, the most important first.
+def group_leaks(leaks: Sequence[Leak]) -> tuple[LeakGroup, ...]:
+    """Groups leaking features, the most important first.
 
-    Categories of one column are a group, and so is one statistic of several columns. Features of
-    negligible importance are left out where others have more: those say the same.
+    The categories of one column form a group, and so does one statistic of several columns.
+    Features of negligible importance are left out if others have more: they are redundant.
 
     Args:
         leaks: The features, in order.

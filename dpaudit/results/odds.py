@@ -31,7 +31,7 @@ def changed_odds(claim: Claim, proved: float | None) -> str:
         proved: A lower bound on what it limits; None if there is none.
 
     Returns:
-        The words; empty without a bound, and of a claim that has no meaning in odds.
+        The words; empty without a bound, or if the claim has no meaning in odds.
     """
     if proved is None or not isinstance(claim, PrivacyClaim) or claim.epsilon > math.log(_LARGEST):
         return ""
@@ -51,7 +51,7 @@ def odds(epsilon: float, *, up: bool) -> str:
 
 
 def but_for(claim: PrivacyClaim) -> str:
-    """For which outputs delta makes an exception, as the end of a sentence; empty without one."""
+    """The outputs that delta exempts, as the end of a sentence; empty if delta is 0."""
     if not claim.delta:
         return ""
     return f", apart from outputs of total probability {rounded(claim.delta)}"

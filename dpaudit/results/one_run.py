@@ -42,17 +42,16 @@ class OneRunOutcome(GameOutcome):
         name: The game.
         canaries: Records that were each included by a fair coin.
         included: Canaries whose coin fell on in.
-        guesses: Guesses of the deciding attack that give its bound, the most confident ones: the
-            bound accounts for every number of them that was tried. All canaries until there are
-            guesses.
-        correct: Right ones of these; null if the generator was not trained or its training failed.
+        guesses: Number of the deciding attack's most confident guesses that give its bound, which
+            accounts for every number that was tried. All canaries until there are guesses.
+        correct: Number of these that are right; null if the training failed or did not run.
         gaussian_estimate: Epsilon that assumes a Gaussian trade-off curve, in nats: an estimate,
-            not a proof, and never decides. Null at delta 0, for a claim in another quantity, and as
-            above.
+            not a proof, and never decides. Null at delta 0, for a claim in another quantity, and
+            where `correct` is null.
         interference: Share of the information about a canary in exact one- and two-way marginals
             that is lost because the other coins are unknown; computed before the training.
         attacks: The result of each attack; empty without guesses.
-        unit: The column of the unit of whose rows each canary consists; absent in an audit of rows.
+        unit: The column of the unit that each canary is; absent in an audit of rows.
     """
 
     words = GameWords(
@@ -83,7 +82,7 @@ class OneRunOutcome(GameOutcome):
 
     @property
     def no_clopper_pearson(self) -> str:
-        """It takes independent trials."""
+        """Why there is none: it needs independent trials."""
         return "the canaries of one training are not independent trials"
 
     @property
@@ -92,7 +91,7 @@ class OneRunOutcome(GameOutcome):
         return f"{self.canaries} canaries{each_a_unit(self.unit)}"
 
     def achieved(self, audit: Scored) -> str | None:
-        """Right guesses that carry the bound."""
+        """The right guesses behind the bound."""
         if self.correct is None:
             return None
         return (
@@ -103,8 +102,8 @@ class OneRunOutcome(GameOutcome):
 
     @property
     def _chosen(self) -> str:
-        """That the deciding attack was chosen by its bound; empty if no attack has one above 0."""
-        attacks = len(self.attacks) if any(one.bound for one in self.attacks) else 0
+        """Says that the deciding attack was chosen by its bound; empty if no bound is above 0."""
+        attacks = len(self.attacks) if any(attack.bound for attack in self.attacks) else 0
         return chosen_among(attacks, "canaries")
 
     def models(self, audit: Scored) -> tuple[str, str]:
@@ -112,7 +111,7 @@ class OneRunOutcome(GameOutcome):
         return "One training", f"{self.canaries} canaries"
 
     def failed(self, error: str) -> str:
-        """That the one training failed."""
+        """Says that the one training failed."""
         return f"The one training failed: {error}"
 
     def blocks(self, audit: Scored) -> Iterable[Block]:
@@ -138,8 +137,8 @@ class OneRunOutcome(GameOutcome):
                 f"of the scores of all canaries; 0.5 is chance{self._chosen}",
             ),
             *(
-                (f"Bound, {one.name}", rounded_down(one.bound), f"AUC {auc_text(one.auc)}")
-                for one in self.attacks
+                (f"Bound, {attack.name}", rounded_down(attack.bound), f"AUC {auc_text(attack.auc)}")
+                for attack in self.attacks
             ),
             (
                 "Interference",
@@ -162,9 +161,9 @@ class OneRunOutcome(GameOutcome):
         )
 
     def evidence(self, audit: Scored) -> Iterator[Evidence]:
-        """Of each attack its guesses in turn, and of the deciding one those that carry its bound.
+        """The guesses of each attack in order, and those behind the deciding attack's bound.
 
-        How many these are was chosen with the coins in view: only an estimate may do that.
+        The number of the latter was chosen with the coins known, which only estimates allow.
         """
         for attack in self.attacks:
             yield Evidence(attack.name, Observed.IN_TURN, (attack.right,))

@@ -32,7 +32,7 @@ _REPEATABLE: Final[dict[str, dict[str, Any]]] = {
     ".pdf": {"CreationDate": None},
     ".png": {},
 }
-"""Of each kind of file, the metadata without which the same result gives other bytes."""
+"""Fixed metadata for each kind of file, so that the same result always gives the same bytes."""
 FILE_KINDS: Final = tuple(_REPEATABLE)
 
 
@@ -67,7 +67,7 @@ def plot(
     Raises:
         InputError: If the result lacks what the figure shows.
         MissingExtraError: If matplotlib is not installed.
-        SettingsError: If there is no such figure, or its name stands where axes do.
+        SettingsError: If there is no such figure, or its name was passed as `ax`.
     """
     if isinstance(ax, str):
         raise SettingsError(f"a figure is named by its keyword: plot(figure={ax!r})")
@@ -90,7 +90,7 @@ def figure_file(
     width: float | None = None,
     height: float | None = None,
 ) -> bytes:
-    """Draws a figure of a result as a file; the same bytes again.
+    """Draws a figure of a result as a file, reproducible byte by byte.
 
     Args:
         result: The record of an audit.
@@ -100,7 +100,7 @@ def figure_file(
         height: Inches, likewise.
 
     Returns:
-        What the file holds.
+        The bytes of the file.
 
     Raises:
         InputError: If the result lacks what the figure shows.
@@ -161,7 +161,7 @@ def caption(result: AuditRecord, figure: FigureName) -> str:
 
 
 def _drawing(result: AuditRecord, figure: FigureName) -> Callable[[AuditRecord, Axes], None]:
-    """What draws a figure.
+    """The function that draws a figure.
 
     Raises:
         InputError: If the result lacks what the figure shows.
@@ -197,10 +197,10 @@ def _fits(page: Figure) -> bool:
 
 
 def _require_matplotlib() -> None:
-    """Says how to install matplotlib where it is missing.
+    """Refuses to continue without matplotlib, and says how to install it.
 
     Raises:
-        MissingExtraError: If it is.
+        MissingExtraError: If it is missing.
     """
     try:
         import matplotlib as mpl  # noqa: F401
@@ -249,9 +249,9 @@ def _roc(result: AuditRecord, ax: Axes) -> None:
             label=f"permitted by the claim ({claim.quantity.noun} {rounded(claim.value)})",
         )
     if band is not None:
-        worse, better = (list(zip(*one, strict=True)) for one in band)
+        worse, better = (list(zip(*corners, strict=True)) for corners in band)
         label = f"{percent(result.confidence)} limits of each rate"
-        corners = _columns([curves.Point(*one) for one in [*worse, *reversed(better)]])
+        corners = _columns([curves.Point(*rates) for rates in [*worse, *reversed(better)]])
         ax.fill(*corners, facecolor=_IN, alpha=0.22, edgecolor="none", label=label)
     ax.plot([0, 1], [0, 1], ":", color=_INK, linewidth=1.2, label="chance")
     ax.plot(curve.fpr, curve.tpr, color=_IN, linewidth=2, label=f"attack {result.attack}")

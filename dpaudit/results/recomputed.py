@@ -96,7 +96,7 @@ class Asked:
 
     @property
     def post_hoc(self) -> bool:
-        """Whether delta or confidence are others than the run was made for."""
+        """Whether delta or confidence differ from those of the run."""
         run = self.result
         return (self.delta, self.confidence) != (delta_of(run), run.confidence)
 
@@ -112,7 +112,7 @@ class Asked:
 
     @property
     def flaw(self) -> NoProof | None:
-        """Why no bound of this run proves anything at these settings; None if they do."""
+        """Why no bound of this run is a proof at these settings; None if bounds are."""
         if self.result.verdict is Verdict.INVALID:
             return NoProof.INVALID
         return NoProof.POST_HOC if self.post_hoc else None
@@ -128,7 +128,7 @@ class Asked:
 
     @property
     def own(self) -> str:
-        """What the run itself was made for."""
+        """The settings of the run itself."""
         return f"{percent(self.result.confidence)} confidence{self._at(delta_of(self.result))}"
 
     def _at(self, delta: float | None) -> str:
@@ -140,7 +140,7 @@ def delta_of(run: AuditRecord) -> float | None:
     return run.claim.delta if isinstance(run.claim, EpsilonClaim) else None
 
 
-def recomputed(asked: Asked) -> RecomputedBounds:
+def recompute(asked: Asked) -> RecomputedBounds:
     """Every bound and estimate of a run."""
     run = asked.result
     rows = [row for evidence in run.game.evidence(run) for row in _rows(evidence, asked)]
@@ -159,7 +159,7 @@ def _rows(evidence: Evidence, asked: Asked) -> Iterator[RecomputedBound]:
         return
     for entry in entries_for(evidence.observed):
         if evidence.given is None:
-            yield _recorded(entry, evidence, asked)
+            yield _recorded_bound(entry, evidence, asked)
         elif entry.assumption in (None, asked.assume) and not (evidence.estimates and entry.valid):
             value = entry.function(
                 *evidence.given, delta=asked.delta, confidence=asked.attack_confidence
@@ -169,22 +169,22 @@ def _rows(evidence: Evidence, asked: Asked) -> Iterator[RecomputedBound]:
 
 
 def _level_rows(evidence: Evidence, asked: Asked) -> Iterator[RecomputedBound]:
-    """Bounds on what a claim without delta limits: no estimate has a form for it."""
-    found: Mapping[ValidBound, float] = {}
+    """Bounds for a claim without delta, for which there are no estimates."""
+    bounds: Mapping[ValidBound, float] = {}
     if evidence.given is not None and not evidence.estimates:
-        found = guarantee_of(asked.result.claim).bounds(
+        bounds = guarantee_of(asked.result.claim).bounds(
             evidence.observed, *evidence.given, confidence=asked.attack_confidence
         )
     for entry in entries_for(evidence.observed):
         if evidence.given is None:
-            yield _recorded(entry, evidence, asked)
-        elif isinstance(entry.key, ValidBound) and entry.key in found:
+            yield _recorded_bound(entry, evidence, asked)
+        elif isinstance(entry.key, ValidBound) and entry.key in bounds:
             why = _why_not(entry, evidence, asked)
-            yield RecomputedBound(evidence.attack, entry.key.value, found[entry.key], why)
+            yield RecomputedBound(evidence.attack, entry.key.value, bounds[entry.key], why)
 
 
-def _recorded(entry: BoundEntry, evidence: Evidence, asked: Asked) -> RecomputedBound:
-    """A bound whose observations the result does not hold: as it was recorded."""
+def _recorded_bound(entry: BoundEntry, evidence: Evidence, asked: Asked) -> RecomputedBound:
+    """The recorded value of a bound whose observations the result does not hold."""
     kept = not asked.post_hoc
     return RecomputedBound(
         evidence.attack,
@@ -202,7 +202,7 @@ def _why_not(entry: BoundEntry, evidence: Evidence, asked: Asked) -> NoProof | N
 
 
 def lines_of(asked: Asked, rows: Sequence[RecomputedBound]) -> list[str]:
-    """The bounds of a run for a terminal: the largest that is proved, then all of them."""
+    """The bounds of a run for a terminal: the largest proof, then all of them."""
     claim = asked.result.claim
     noun = claim.quantity.noun
     labels = {entry.key.value: entry.label for entry in BOUNDS}
@@ -214,8 +214,8 @@ def lines_of(asked: Asked, rows: Sequence[RecomputedBound]) -> list[str]:
     if asked.post_hoc:
         facts.append(Row("post hoc", f"chosen after the run, which was made for {asked.own}"))
     proved = [(row.value, row.attack) for row in rows if row.valid and row.value is not None]
-    found = "none of these numbers is a proof"
+    largest = "none of these numbers is a proof"
     if proved:
         value, attack = max(proved)
-        found = f"{noun} at least {rounded_down(value)} ({attack})"
-    return [*headed(f"BOUNDS  {found}", facts), "", *aligned(table, numeric={2})]
+        largest = f"{noun} at least {rounded_down(value)} ({attack})"
+    return [*headed(f"BOUNDS  {largest}", facts), "", *aligned(table, numeric={2})]

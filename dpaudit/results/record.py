@@ -41,7 +41,7 @@ class Reach:
     Attributes:
         quantity: The quantity of claim, `proved`, `bounds` and these numbers: mu, rho, or factor,
             by which all epsilons of a privacy curve must be multiplied for it to hold.
-        claimed: The claim in that quantity; 1 of a privacy curve.
+        claimed: The claim in that quantity; 1 for a privacy curve.
         max_provable: The limit that a perfect attack would reach with this many trials; null if no
             trial was scored.
         detectable: The minimum detectable value (80 % power), for a mechanism that leaks as much at
@@ -61,8 +61,8 @@ class Selection:
     """How the most vulnerable record, or the worst case that shows most, was searched for.
 
     Attributes:
-        candidates: Number of records, or of worst cases, that were compared.
-        trainings: Models trained for it; none of them is among the shadow models.
+        candidates: Number of records or worst cases that were compared.
+        trainings: Models trained for the search; none of them is a shadow model.
     """
 
     candidates: Annotated[int, Limits(minimum=2)]
@@ -71,12 +71,12 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class SameTables:
-    """Both worlds gave the same table, in trainings before the audit that had the same seeds.
+    """Trainings before the audit with equal seeds gave the same table in both worlds.
 
     Attributes:
         seeds: Number of seeds that both worlds were trained with.
-        compared: Number of other records without which the table was the same too, all of them left
-            out (or replaced) together; 0 if none were tried or that changed the table.
+        compared: Number of other records that were left out (or replaced) together without changing
+            the table either; 0 if none were tried, or if that changed the table.
         other: Row of a record that changes the table; null if none was found.
     """
 
@@ -87,14 +87,13 @@ class SameTables:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetOfAudit:
-    """The record whose membership is attacked, or the unit of whose rows it is.
+    """The record or unit whose membership is attacked.
 
     Attributes:
         choice: How it was chosen: exposing, farthest, vulnerable, row:N, unit:VALUE, record:FILE,
             worst-case:NAME or neighbours-file:FILE; canaries in a one-run audit, records in one
             of many records per model.
-        row: Its row in the table, from 0, of a unit the first one; null if it is not a row of the
-            table.
+        row: Its row in the table, from 0 (the first row of a unit); null if it is not in the table.
         rows_of_unit: How many rows the attacked unit has; absent in an audit of rows.
         exposures: The facts for which an exposing target was chosen, the most important first;
             empty if nothing in the table exposes a record, so that the farthest was taken; absent
@@ -105,12 +104,12 @@ class TargetOfAudit:
             was compared with all others to find the farthest; absent otherwise.
         worst_case: The name of the worst case; absent where there is none.
         neighbours_file: The file of the neighbouring table; absent where there is none.
-        repeats: How many other rows equal it, in both worlds, or the first row of its unit; absent
-            where none does.
+        repeats: How many other rows equal it (or the first row of its unit), in both worlds; absent
+            if there are none.
         tables: For a worst case or a pair of the user's own: what both tables are, and why they
             make a valid game; absent if a target was chosen.
-        same_tables: How far both worlds give the same tables with the same seeds; absent if they
-            give different ones or were not compared.
+        same_tables: How both worlds give the same tables with the same seeds; absent if the tables
+            differ or were not compared.
     """
 
     choice: str
@@ -128,9 +127,9 @@ class TargetOfAudit:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeAlarm:
-    """What a probe before the audit saw and no generator should do.
+    """What a probe before the audit saw that no generator should do.
 
-    The evidence may quote the table, so it is not here: the probes' own command gives it.
+    The evidence may quote the table, so it is not here: `dpaudit probe` shows it.
 
     Attributes:
         id: Name of the probe.
@@ -150,9 +149,9 @@ class ProbeAlarm:
 
 
 def proofs_of(alarms: Iterable[ProbeAlarm]) -> tuple[ProbeAlarm, ...]:
-    """Those that prove a violation, the least probable under the claim first."""
-    proofs = [one for one in alarms if one.shows is not None]
-    return tuple(sorted(proofs, key=lambda one: one.p_value or 0.0))
+    """The alarms that prove a violation, the least probable under the claim first."""
+    proofs = [alarm for alarm in alarms if alarm.shows is not None]
+    return tuple(sorted(proofs, key=lambda alarm: alarm.p_value or 0.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +160,7 @@ class ProbesOutcome:
 
     Attributes:
         alarms: Their alarms; the probability of any is at most 1 - confidence for a generator that
-            satisfies its claim. One that proves something makes the verdict a violation.
+            satisfies its claim. An alarm that proves something makes the verdict a violation.
         passed: Names of the probes without alarm.
         not_applicable: Names of those that do not apply to this table or this generator.
         failed: Names of those whose trainings failed.
@@ -169,7 +168,7 @@ class ProbesOutcome:
         confidence: Probability of no alarm for a generator that satisfies its claim.
         fits: Models trained; none of them is among the shadow models.
         why_left_out: Why some were not run; absent if all were.
-        reproduce: The command that shows what those with an alarm saw; absent if there was none.
+        reproduce: The command that shows the evidence of the alarms; absent without alarms.
     """
 
     alarms: tuple[ProbeAlarm, ...] = ()
@@ -205,7 +204,7 @@ class Correction:
 
 @dataclass(frozen=True, kw_only=True)
 class FailureReason:
-    """How many trials of a world failed for one reason.
+    """A reason why trials of a world failed, and how many did.
 
     Attributes:
         world: Their world.
@@ -279,13 +278,13 @@ class AuditedGenerator:
     """What was audited.
 
     Attributes:
-        name: The name it was asked for by.
+        name: The name by which it was requested.
         parameters: Parameters it was built with.
         seedable: Whether a trial can be repeated bit by bit from its seed.
         source: Digest of its source code, hexadecimal. Absent where there is none to be read, and
             from results written before it was recorded.
-        fixes: How many fixes it offers, which explain tries one at a time. Absent where it cannot
-            say, and from results written before it was recorded.
+        fixes: How many fixes it offers, which explain tries one at a time. Absent if that is not
+            known, and from results written before it was recorded.
     """
 
     name: str
@@ -304,9 +303,9 @@ class AuditedTable:
         rows: Number of its rows.
         columns: Number of its columns, without that of the unit.
         units: Number of its units; absent in an audit of rows.
-        tables: Rows of each of several tables; absent for one.
+        tables: Rows of each of several tables; absent for a single table.
         sha256: Salted SHA-256 of the table, hexadecimal. The salt stays in the run folder; without
-            it the digest confirms no guess of the table, and runs in two folders differ in it.
+            it a guess of the table cannot be confirmed, and each run folder has another digest.
     """
 
     source: str
@@ -348,7 +347,7 @@ class AuditRecord(Document):
         claim: The claim under audit.
         confidence: One-sided confidence of every bound, a probability such as 0.95.
         proved: The lower bound on the true epsilon that decides the verdict, in nats; null if no
-            trial was scored. Of a claim in another quantity (`reach`) it is a bound on that.
+            trial was scored. For a claim in another quantity (`reach`) it bounds that quantity.
         bounds: Lower bounds on the same by method, corrected for the number of attacks; each is
             null where it does not apply, all are if no trial was scored. The Clopper-Pearson bound
             is there for comparison and never decides: it holds at the same confidence by itself.
@@ -360,9 +359,10 @@ class AuditRecord(Document):
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored, or the claim is not stated in epsilon.
         detectable_epsilon: The minimum detectable epsilon (80 % power), in nats, if the leak shows
-            as clearly as in randomised response; null if there is none, and as above.
-        detectable_gaussian: The same of a Gaussian leak; absent at delta 0, where every such leak
-            is infinite, and as above.
+            as clearly as in randomised response; null if there is none, if no trial was scored, or
+            if the claim is not stated in epsilon.
+        detectable_gaussian: The same for a Gaussian leak; absent where `detectable_epsilon` is
+            null, and at delta 0, where every such leak is infinite.
         reach: What the audit could prove about a claim that is not stated in epsilon; absent if it
             is.
         auc: Area under the ROC curve of the deciding attack; 0.5 is chance. Null if no trial was
@@ -493,27 +493,27 @@ class AuditRecord(Document):
 
     @property
     def probe_proofs(self) -> tuple[ProbeAlarm, ...]:
-        """Those that count: they prove something, and the verdict is a violation."""
+        """The alarms that prove something, if the verdict is a violation."""
         return proofs_of(self.probe_alarms) if self.verdict is Verdict.VIOLATION else ()
 
     @property
     def other_alarms(self) -> tuple[ProbeAlarm, ...]:
-        """Those that are no part of the verdict."""
-        return tuple(one for one in self.probe_alarms if one not in self.probe_proofs)
+        """The alarms that do not affect the verdict."""
+        return tuple(alarm for alarm in self.probe_alarms if alarm not in self.probe_proofs)
 
     @property
     def tried_attacks(self) -> tuple[str, ...]:
         """The attacks that the scored one was selected from; otherwise those that were scored."""
-        return self.multiplicity.attacks or tuple(one.name for one in self.attacks)
+        return self.multiplicity.attacks or tuple(attack.name for attack in self.attacks)
 
     @property
     def ran(self) -> bool:
-        """Whether its own trials were run, and so checked, whatever its controls missed."""
+        """Whether the audit's own trials were run, even if a control failed."""
         return bool(self.checks)
 
     @property
     def failed_parts(self) -> tuple[str, ...]:
-        """What made the audit invalid: controls that stopped it, or checks that invalidate it."""
+        """What made the audit invalid: failed controls or failed checks."""
         run = self.controls.named() if self.controls and not self.ran else {}
         controls = [f"the {name} control" for name, of in run.items() if not of.passed]
         checks = [f'the check "{of.name}"' for of in self.checks if of.invalidates]

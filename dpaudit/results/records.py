@@ -18,7 +18,7 @@ class RecordOutcome:
     """The guesses about one of many records.
 
     Attributes:
-        row: Its row in the table, from 0; of a unit the first one.
+        row: Its row in the table, from 0, or the first row of its unit.
         guesses: Scored models for which its membership was guessed.
         correct: Right guesses.
     """
@@ -36,9 +36,9 @@ class RecordsOutcome(GameOutcome):
 
     Attributes:
         name: The game.
-        scored: Scored models that finished; each had each record by a fair coin.
+        scored: Scored models that finished; a fair coin put each record into each of them or not.
         each: The records, with the guesses of the deciding attack.
-        unit: The column of the unit of whose rows each record consists; absent in an audit of rows.
+        unit: The column of the unit that each record is; absent in an audit of rows.
     """
 
     words = GameWords(
@@ -68,7 +68,7 @@ class RecordsOutcome(GameOutcome):
 
     @property
     def no_clopper_pearson(self) -> str:
-        """It takes independent trials."""
+        """Why there is none: it needs independent trials."""
         return "the coins of one model are not independent trials"
 
     @property
@@ -83,7 +83,7 @@ class RecordsOutcome(GameOutcome):
         if audit.counts is None or audit.attack is None:
             return None
         made, right = (
-            sum(getattr(one, name) for one in self.each) for name in ("guesses", "correct")
+            sum(getattr(record, name) for record in self.each) for name in ("guesses", "correct")
         )
         return (
             f"{clipped(printable(audit.attack), 20)}: AUC {auc_text(audit.auc)}, "
@@ -100,7 +100,7 @@ class RecordsOutcome(GameOutcome):
         """The records, those guessed best first."""
         if not self.scored:
             return
-        ordered = sorted(self.each, key=lambda one: (-one.correct, one.guesses, one.row))
+        ordered = sorted(self.each, key=lambda each: (-each.correct, each.guesses, each.row))
         yield Block(
             title="Many records per shadow model",
             paragraphs=(
@@ -114,8 +114,8 @@ class RecordsOutcome(GameOutcome):
             table=ReportTable(
                 ("Row" if self.unit is None else "First row", "Guesses", "Right"),
                 tuple(
-                    (str(one.row), str(one.guesses), str(one.correct))
-                    for one in ordered[:MOST_ROWS]
+                    (str(record.row), str(record.guesses), str(record.correct))
+                    for record in ordered[:MOST_ROWS]
                 ),
                 frozenset({1, 2}),  # a row is a name
             ),

@@ -49,7 +49,7 @@ class AuditResult(AuditRecord):
     @classmethod
     def of(cls, record: AuditRecord, *, folder: Path | None) -> AuditResult:
         """The result of a record."""
-        values = {one.name: getattr(record, one.name) for one in fields(AuditRecord)}
+        values = {field.name: getattr(record, field.name) for field in fields(AuditRecord)}
         return cls(**values, folder=folder)
 
     @property
@@ -75,9 +75,9 @@ class AuditResult(AuditRecord):
         word, _, finding = sentences.headline(self).partition(sentences.HEADLINE_GAP)
         paragraphs = [f"<strong>{_text(word)}</strong>: {_text(finding)}"]
         paragraphs += [_text(sentence) for sentence in sentences.lead(self)]
-        body = "".join(f"<p>{one}</p>" for one in paragraphs)
+        body = "".join(f"<p>{text}</p>" for text in paragraphs)
         if reasons := summary.unsaid_reasons(self):
-            body += f"<ul>{''.join(f'<li>{_text(one)}</li>' for one in reasons)}</ul>"
+            body += f"<ul>{''.join(f'<li>{_text(reason)}</li>' for reason in reasons)}</ul>"
         if self.folder is not None:
             body += f"<p>Report: <code>{_text(str(self.folder / REPORT_FILE))}</code></p>"
         style = f"border-left: 0.5em solid {_EDGES[self.verdict]}; padding-left: 1em"
@@ -104,7 +104,7 @@ class AuditResult(AuditRecord):
         import pandas as pd
 
         names = ["column", "feature", "importance", "separation"]
-        rows = [(one.column, one.feature, one.importance, one.separation) for one in self.leaks]
+        rows = [(of.column, of.feature, of.importance, of.separation) for of in self.leaks]
         return _typed(pd.DataFrame(rows, columns=names), text=["column", "feature"])
 
     @property
@@ -117,9 +117,9 @@ class AuditResult(AuditRecord):
         import pandas as pd
 
         rows = [
-            {"attack": one.name, "auc": one.auc, **asdict(one.counts)}
-            | {key.value: value for key, value in one.bounds.items()}
-            for one in self.attacks
+            {"attack": attack.name, "auc": attack.auc, **asdict(attack.counts)}
+            | {key.value: value for key, value in attack.bounds.items()}
+            for attack in self.attacks
         ]
         return pd.DataFrame(rows)
 
@@ -236,13 +236,13 @@ def result_schema() -> dict[str, Any]:
 
 
 def _typed(frame: pd.DataFrame, *, text: list[str]) -> pd.DataFrame:
-    """A table whose numbers are numbers, also where there are no rows."""
+    """Makes all columns but `text` numeric, which pandas does not do for an empty table."""
     numbers = [name for name in frame.columns if name not in text]
     return frame.astype(dict.fromkeys(numbers, float))
 
 
 def report_row(folder: Path) -> Row:
-    """Where the report of a run is."""
+    """The row that says where a run's report is."""
     return Row("report", str(folder / REPORT_FILE), whole=True)
 
 

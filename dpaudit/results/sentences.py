@@ -69,7 +69,7 @@ ELSEWHERE: Final = "attacks look at every column, and the leak shows in others"
 """Why a leak is not where the target stands out."""
 EXPOSURES_NAMED: Final = 8
 """Facts of a target that one sentence names; `result.json` has all."""
-CLOPPER_PEARSON: Final = next(one for one in BOUNDS if one.key is ValidBound.CLOPPER_PEARSON)
+CLOPPER_PEARSON: Final = next(entry for entry in BOUNDS if entry.key is ValidBound.CLOPPER_PEARSON)
 _MOST_DIGITS = 15
 _POINTS_NAMED = 3
 
@@ -112,13 +112,13 @@ def headline(result: AuditRecord | Conclusion) -> str:
     level = f"{percent(result.confidence)} confidence"
     empirical = f"empirical {noun} at least {proved} ({level})"
     if result.verdict is Verdict.VIOLATION:
-        named = _by_probe(result)
-        found = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
-        return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {found}"
+        named = _proving_probes(result)
+        evidence = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
+        return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {evidence}"
     # A bound above the claim was withheld.
     undisputed = result.proved is not None and not exceeds_claim(result)
     text = {
-        Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_but(result)}",
+        Verdict.CONSISTENT: f"no violation of {noun} {claimed} found{_caveat(result)}",
         Verdict.INCONCLUSIVE: f"{about} not decided{f'; {empirical}' if undisputed else ''}",
         Verdict.INVALID: f"{failed_part(result)}; nothing is known about {unknown}",
         Verdict.MEASURED: f"{empirical}; no claim was given",
@@ -144,7 +144,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             "including those already released.",
             *explained,
             *probes_alarm(result),
-            *((_beyond(result),) if exceeds_claim(result) else ()),
+            *((_upper_limit(result),) if exceeds_claim(result) else ()),
         )
     if result.verdict is Verdict.CONSISTENT:
         return (
@@ -153,15 +153,15 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             "stronger attackers are not ruled out.",
             *explained,
             *probes_alarm(result),
-            *tried(result),
+            *attempts(result),
         )
     if result.verdict is Verdict.INCONCLUSIVE:
         return (
             f"{claim} This audit could not decide: it neither contradicts the claim nor supports "
             "it.",
             *probes_alarm(result),
-            *tried(result),
-            f"{JUDGED_BEFORE}." if withheld(result) else power(result),
+            *attempts(result),
+            f"{JUDGED_BEFORE}." if is_withheld(result) else power(result),
         )
     return (
         f"{claim} This audit says nothing about it: {failed_part(result)}.",
@@ -189,7 +189,7 @@ def _violation(result: AuditRecord, claim: str, true: str) -> tuple[str, ...]:
 
 
 def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
-    """The largest violation among several audits in one sentence; none if none violates its claim.
+    """The largest violation among several audits in one sentence; empty without a violation.
 
     Args:
         audits: What they found, by name.
@@ -201,7 +201,7 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
     ]
     if not violations:
         return ()
-    name, worst = max(violations, key=lambda one: one[1].proved or 0.0)
+    name, worst = max(violations, key=lambda each: each[1].proved or 0.0)
     _, proved = claim_and_proof(worst.claim, worst.proved)
     return (
         f"{printable(name)}: with {percent(worst.confidence)} confidence the true "
@@ -215,7 +215,7 @@ def bound_of(audit: AuditBrief) -> str:
 
 
 def compared_bound(result: AuditRecord) -> tuple[str, ...]:
-    """What the Clopper-Pearson bound is next to the one that decides, in a few sentences.
+    """How the Clopper-Pearson bound relates to the deciding one, in a few sentences.
 
     It holds at the confidence of its share of the error probability: the threshold of its counts
     was fixed on other trials. The larger of two such bounds holds only at the sum of both shares,
@@ -248,23 +248,23 @@ def compared_bound(result: AuditRecord) -> tuple[str, ...]:
     )
 
 
-def differ(entry: BoundEntry) -> str:
+def bound_difference(entry: BoundEntry) -> str:
     """Why a bound differs from the Clopper-Pearson one, in one line."""
     return f"{entry.label} {entry.short}, {CLOPPER_PEARSON.label} {CLOPPER_PEARSON.short}"
 
 
 def guesses(result: AuditRecord, entry: BoundEntry) -> str | None:
-    """The guesses from which a bound of the deciding attack is computed; None of other bounds."""
-    found = next((one.guesses for one in result.attacks if one.name == result.attack), None)
-    if found is None or entry.key is not ValidBound.FAIR_COIN:
+    """The guesses behind a fair-coin bound of the deciding attack; None for other bounds."""
+    coins = next((of.guesses for of in result.attacks if of.name == result.attack), None)
+    if coins is None or entry.key is not ValidBound.FAIR_COIN:
         return None
-    made = sum(found.made)
-    abstains = f", abstains on {found.trials - made}" if found.trials > made else ""
-    return f"{sum(found.right)} of {made} right{abstains}"
+    made = sum(coins.made)
+    abstains = f", abstains on {coins.trials - made}" if coins.trials > made else ""
+    return f"{sum(coins.right)} of {made} right{abstains}"
 
 
 def reaches_limit(result: AuditRecord) -> bool:
-    """Whether the bound is all that this many models can prove, as the attack made no error."""
+    """Whether the attack made no error, so that the bound is the upper limit for its models."""
     if not result.proved or result.power is None:
         return False
     errors = result.counts and result.counts.false_negatives + result.counts.false_positives
@@ -272,37 +272,37 @@ def reaches_limit(result: AuditRecord) -> bool:
 
 
 def _without_claim(result: AuditRecord) -> tuple[str, ...]:
-    """As `lead`, for an audit without a claim."""
+    """`lead` for an audit without a claim."""
     opening = "No claim was given, so there is none to contradict."
     if result.verdict is Verdict.MEASURED:
         return (
             f"{opening} With {percent(result.confidence)} confidence the true epsilon is at least "
             f"{rounded_down(result.proved)}. It may be far larger: other {_others(result)} and "
             "stronger attackers are not ruled out.",
-            *tried(result),
+            *attempts(result),
             power(result),
         )
     if result.verdict is Verdict.INVALID:
-        found = f"This audit says nothing about the generator: {failed_part(result)}."
+        outcome = f"This audit says nothing about the generator: {failed_part(result)}"
     else:
-        found = f"{JUDGED_BEFORE}." if withheld(result) else "This audit could not measure epsilon."
-    return (f"{opening} {found}",)
+        outcome = JUDGED_BEFORE if is_withheld(result) else "This audit could not measure epsilon"
+    return (f"{opening} {outcome}.",)
 
 
-def withheld(result: AuditRecord) -> bool:
-    """Whether a violation would have been proved on trials that were not judged before."""
+def is_withheld(result: AuditRecord) -> bool:
+    """Whether a bound above the claim proves nothing, because its trials were judged before."""
     return exceeds_claim(result) and any(check.withholds for check in result.checks)
 
 
 def probes_alarm(result: AuditRecord) -> tuple[str, ...]:
-    """What the probes before the audit found in addition to what decides; none if nothing."""
-    said = [_proofs(result)] if result.probe_proofs and exceeds_claim(result) else []
+    """What the probes before the audit found in addition to what decides; may be empty."""
+    texts = [_proofs(result)] if result.probe_proofs and exceeds_claim(result) else []
     if result.other_alarms:
         named = alarms_named(result.other_alarms)
-        said.append(
+        texts.append(
             f"Probes before the audit raised an alarm: {named}. It is no part of the verdict."
         )
-    return tuple(said)
+    return tuple(texts)
 
 
 def probe_reason(alarm: ProbeAlarm) -> str:
@@ -314,13 +314,13 @@ def probe_reason(alarm: ProbeAlarm) -> str:
 
 
 def _proofs(result: AuditRecord) -> str:
-    """What probes prove, in a sentence each."""
-    return " ".join(f"{capitalised(probe_reason(one))}." for one in result.probe_proofs)
+    """A sentence for each probe that proves a violation."""
+    return " ".join(f"{capitalised(probe_reason(alarm))}." for alarm in result.probe_proofs)
 
 
-def _by_probe(result: AuditRecord | Conclusion) -> str:
-    """The probes that prove a violation where the bound does not; empty if it does."""
-    names = [one.id for one in proofs_of(result.probe_alarms)]
+def _proving_probes(result: AuditRecord | Conclusion) -> str:
+    """The probes that prove a violation; empty if there are none or the bound proves it."""
+    names = [alarm.id for alarm in proofs_of(result.probe_alarms)]
     if exceeds_claim(result) or not names:
         return ""
     several = len(names) > 1
@@ -338,8 +338,8 @@ def access(result: AuditRecord) -> str:
     return f"the attacker sees {level.in_words} ({level})"
 
 
-def tried(result: AuditRecord) -> tuple[str, ...]:
-    """What an audit tried without proving anything, in one sentence; None for a one-run audit."""
+def attempts(result: AuditRecord) -> tuple[str, ...]:
+    """What an audit tried without proving a violation, in one sentence; may be empty."""
     if not result.attacks:
         return ()
     return (f"Tried: {attacks_tried(result)}; target: {target(result)}.",)
@@ -362,8 +362,8 @@ def power(result: AuditRecord) -> str:
     return f"{reached}." if detects_beyond_limit(result.power) else f"{reached}; {limit}."
 
 
-def _beyond(result: AuditRecord) -> str:
-    """How much more than the bound the truth may be, in one sentence."""
+def _upper_limit(result: AuditRecord) -> str:
+    """By how much the truth may exceed the bound, in one sentence."""
     noun = result.claim.quantity.noun
     if reaches_limit(result):
         return (
@@ -445,7 +445,7 @@ def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) 
     """Why the verdict is inconclusive: no attack could prove more than the claim."""
     return (
         f"cannot decide: the upper limit for this many {unit.remedy} is {quantity.noun} "
-        f"{rounded_down(max_provable)}; {_larger(unit)}"
+        f"{rounded_down(max_provable)}; {_enlarge(unit)}"
     )
 
 
@@ -454,11 +454,11 @@ def poor_power_reason(detectable: float | None, unit: SampleUnit, quantity: Quan
     reached = NOTHING_DETECTED
     if detectable is not None:
         reached = f"detects only {quantity.noun} {rounded_up(detectable)} with 80 % power"
-    return f"cannot decide: {reached}; {_larger(unit)}"
+    return f"cannot decide: {reached}; {_enlarge(unit)}"
 
 
-def _larger(unit: SampleUnit) -> str:
-    """What to do: with the same seed a larger audit would judge the same trials once more."""
+def _enlarge(unit: SampleUnit) -> str:
+    """What to do. The seed must be fresh: with the old one the same trials are judged again."""
     return f"audit with more {unit.remedy} and a fresh seed"
 
 
@@ -495,20 +495,20 @@ def target(result: AuditRecord) -> str:
     """The target and how it was chosen: "row 3, the most exposed record: sole maximum of age"."""
     repeats = result.target.repeats
     others = "" if repeats is None else f"; {counted(repeats, 'other row')} equal to it"
-    return f"{_chosen(result)}{others}"
+    return f"{_target_text(result)}{others}"
 
 
 def leaks_elsewhere(result: AuditRecord) -> bool:
     """Whether a proved leak is in none of the columns for which its target was chosen."""
-    chosen = [one.column for one in result.target.exposures or ()]
+    chosen = [exposure.column for exposure in result.target.exposures or ()]
     named = carrier(result.leaks, result.checks) in (Carrier.FEATURES, Carrier.MANY)
     return bool(chosen) and result.proves_leak and named and not leaks_in(result.leaks, chosen)
 
 
 def same_tables(target: TargetOfAudit) -> str:
-    """That the target may rarely or never change the output, and which record does; else empty.
+    """Says that the target may rarely or never change the output, and which record does.
 
-    It is what a few models showed: a leak in some fits only can escape it.
+    Empty if it does. A few models are evidence, not proof: rare leaks can escape them.
     """
     same = target.same_tables
     if same is None:
@@ -526,17 +526,17 @@ def same_tables(target: TargetOfAudit) -> str:
     return text
 
 
-def unseen(result: AuditRecord) -> str:
-    """The same of an audit's target, unless the audit proved that it shows."""
+def hidden_target(result: AuditRecord) -> str:
+    """`same_tables` for an audit's target; empty if the audit proved a leak."""
     return "" if result.proves_leak else same_tables(result.target)
 
 
-def _chosen(result: AuditRecord) -> str:
+def _target_text(result: AuditRecord) -> str:
     choice, row, selection = result.target.choice, result.target.row, result.target.selection
     if result.game.instead_of_target is not None:
         return result.game.instead_of_target
     if result.target.rows_of_unit is not None:
-        return _chosen_unit(result, result.target.rows_of_unit)
+        return _unit_text(result, result.target.rows_of_unit)
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is not None:
         named, best = (
@@ -551,7 +551,7 @@ def _chosen(result: AuditRecord) -> str:
     if choice == EXPOSING and exposures is None:
         return f"{place}, the most exposed record"
     if choice == EXPOSING and exposures:
-        return f"{place}, the most exposed record: {exposed(exposures)}"
+        return f"{place}, the most exposed record: {exposure_text(exposures)}"
     if choice in (EXPOSING, FARTHEST):
         why = f": {EXPOSES_NOTHING}" if choice == EXPOSING else ", the farthest record"
         how = "" if compared is None else f" of {compared} that are far from samples of the table"
@@ -559,12 +559,12 @@ def _chosen(result: AuditRecord) -> str:
     return place if choice == f"row:{row}" else f"{choice} ({place})"
 
 
-def _chosen_unit(result: AuditRecord, rows: int) -> str:
+def _unit_text(result: AuditRecord, rows: int) -> str:
     """The attacked unit: "10 rows of one patient_id (from row 3), the most exposed unit"."""
     target = result.target
     named = f"{counted(rows, 'row')} of one {result.claim.unit} (from row {target.row})"
     if target.choice == EXPOSING:
-        why = f": {exposed(target.exposures)}" if target.exposures else ""
+        why = f": {exposure_text(target.exposures)}" if target.exposures else ""
         return f"{named}, the most exposed unit{why}"
     if target.choice == FARTHEST:
         return f"{named}, the unit of the farthest record"
@@ -572,29 +572,29 @@ def _chosen_unit(result: AuditRecord, rows: int) -> str:
 
 
 def one_row_each(result: AuditRecord) -> str:
-    """That units make no difference, as each has one row; else empty."""
+    """Says that units make no difference, because each has one row; else empty."""
     if result.data.units != result.data.rows:
         return ""
     return f"every {result.claim.unit} has one row, so this equals an audit of rows"
 
 
-def exposed(exposures: Sequence[Exposure]) -> str:
+def exposure_text(exposures: Sequence[Exposure]) -> str:
     """Why a record is exposed: "sole maximum of age and income; only missing value in city"."""
     if not exposures:
         return EXPOSES_NOTHING
     named, more = exposures[:EXPOSURES_NAMED], len(exposures) - EXPOSURES_NAMED
-    order = list(dict.fromkeys(one.fact for one in named))
-    by_fact = groupby(sorted(named, key=lambda one: order.index(one.fact)), lambda one: one.fact)
+    order = list(dict.fromkeys(exposure.fact for exposure in named))
+    by_fact = groupby(sorted(named, key=lambda x: order.index(x.fact)), lambda x: x.fact)
     words = [
         f"{fact} {'of' if fact in (Fact.MAXIMUM, Fact.MINIMUM) else 'in'} "
-        f"{_joined([one.column for one in group])}"
+        f"{_joined([exposure.column for exposure in group])}"
         for fact, group in by_fact
     ]
     return "; ".join([*words, *([f"{more} more"] if more > 0 else [])])
 
 
-def _but(result: AuditRecord | Conclusion) -> str:
-    """The caveat of "no violation found": an alarm of a probe, and what would have been found."""
+def _caveat(result: AuditRecord | Conclusion) -> str:
+    """The caveat of "no violation found": alarms of probes, and the power."""
     count = len(result.probe_alarms)
     alarm = f", but {counted(count, 'probe')} raised an alarm" if count else ""
     reached = "" if result.power is None else f"{detects_from(result.power, result.claim)}; "

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-# A report is for reading: what is beyond this stays in result.json, and the report says so.
+# A report is for reading: further entries stay in result.json, and the report says so.
 MOST_ROWS = 20
 _SHORT = 14
-"""Letters of a cell that needs no line of its own, such as a verdict."""
+"""Largest length of a cell that counts as short, such as a verdict."""
 
 
 class Picture(StrEnum):
@@ -56,7 +56,7 @@ class ReportTable:
 
     @property
     def short(self) -> frozenset[int]:
-        """Positions of the columns whose cells are short words: they need no more than these."""
+        """Positions of the columns whose cells are all short."""
         columns = enumerate(zip(self.header, *self.rows, strict=True))
         return frozenset(at for at, cells in columns if max(map(len, cells)) <= _SHORT)
 

@@ -60,10 +60,10 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         _checks(result),
         *_failed(result, folder),
     ]
-    if unseen := sentences.unseen(result):
+    if unseen := sentences.hidden_target(result):
         facts.append(Row("warning", unseen))
     judged = any(check.name == FRESH_TRIALS and not check.passed for check in result.checks)
-    if judged and not sentences.withheld(result):  # else it is the reason
+    if judged and not sentences.is_withheld(result):  # else it is the reason
         facts.append(
             Row("warning", "these shadow models were judged before; the report says where")
         )
@@ -102,21 +102,21 @@ def attack_row(result: AuditRecord) -> Row:
 
 
 def unsaid_reasons(result: AuditRecord) -> tuple[str, ...]:
-    """The reasons for the verdict, where the headline does not say them."""
+    """The reasons for the verdict that the headline does not state."""
     says_it = result.verdict in (Verdict.VIOLATION, Verdict.CONSISTENT, Verdict.MEASURED)
     return () if says_it else result.reasons
 
 
 def _why(result: AuditRecord) -> list[Row]:
-    """The main reason, where the headline does not say it."""
+    """The main reason, unless the headline states it."""
     return [Row("why", reason) for reason in unsaid_reasons(result)[:1]]
 
 
 def _alarms(result: AuditRecord) -> list[Row]:
     """What probes prove, and their other alarms."""
     facts = [
-        Row("probe", f"{one.id}: {one.shows} (p at most {rounded_up(one.p_value)})")
-        for one in result.probe_proofs
+        Row("probe", f"{alarm.id}: {alarm.shows} (p at most {rounded_up(alarm.p_value)})")
+        for alarm in result.probe_proofs
     ]
     if result.other_alarms:
         facts.append(Row("alarm", f"probe {sentences.alarms_named(result.other_alarms)}"))
@@ -153,7 +153,7 @@ def _bound(result: AuditRecord) -> list[Row]:
         return [Row("bound", text)]
     guessed = sentences.guesses(result, entry)
     if guessed is None:
-        return [Row("bound", text), Row("method", sentences.differ(entry))]
+        return [Row("bound", text), Row("method", sentences.bound_difference(entry))]
     return [Row("bound", text), Row("guesses", f"{guessed} ({entry.label})")]
 
 
@@ -166,14 +166,14 @@ def _target(result: AuditRecord) -> list[Row]:
     target = result.target
     chosen = target.choice in (EXPOSING, FARTHEST) or target.selection or target.rows_of_unit
     other = f"; {sentences.ELSEWHERE}" if sentences.leaks_elsewhere(result) else ""
-    found = [Row("target", f"{sentences.target(result)}{other}")] if chosen else []
+    rows = [Row("target", f"{sentences.target(result)}{other}")] if chosen else []
     if one_each := sentences.one_row_each(result):
-        found.append(Row("unit", one_each))
+        rows.append(Row("unit", one_each))
     if result.access is not None:
-        found.append(Row("access", sentences.access(result)))
+        rows.append(Row("access", sentences.access(result)))
     if result.verdict in (Verdict.CONSISTENT, Verdict.MEASURED) and result.attacks:
-        found.append(Row("tried", sentences.attacks_tried(result)))
-    return found
+        rows.append(Row("tried", sentences.attacks_tried(result)))
+    return rows
 
 
 def _leak(result: AuditRecord) -> list[Row]:
@@ -217,7 +217,7 @@ def _checks(result: AuditRecord) -> Row:
 
 
 def _probes(result: AuditRecord) -> list[str]:
-    """That the probes before the audit raised no alarm, if they ran."""
+    """Says that the probes before the audit raised no alarm, if they ran."""
     probes = result.probes
     if probes is None or probes.alarms or not probes.passed:
         return []

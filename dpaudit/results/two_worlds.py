@@ -19,7 +19,7 @@ class SequentialOutcome:
 
     Attributes:
         trials: Trials run, of both worlds together; attacks were first fitted on 16 of them.
-        cap: Trials it would have run at most.
+        cap: Largest number of trials.
         stopped_early: Whether a violation was proved before the cap.
         guessed_by: Trials that each attack bet on for the sequential bound, where the selected
             attack changed on the way; absent where one attack bet on all, or none.
@@ -75,17 +75,17 @@ class TwoWorldsOutcome(GameOutcome):
     @property
     def early_end(self) -> str | None:
         """That a sequential audit stopped."""
-        found = self.sequential
-        if found is None or not found.stopped_early:
+        run = self.sequential
+        if run is None or not run.stopped_early:
             return None
         return (
-            f"stopped early, after {found.trials} of at most {found.cap} shadow models; attacks "
+            f"stopped early, after {run.trials} of at most {run.cap} shadow models; attacks "
             "were fitted on the first 16"
         )
 
     @property
     def no_clopper_pearson(self) -> str:
-        """It takes a number of trials that was fixed before any was seen."""
+        """Why there is none: it needs a number of trials that was fixed beforehand."""
         if self.sequential is None:
             return "the result was written without it"
         return "the audit stopped early"

@@ -15,7 +15,7 @@ from dpaudit.account.moments import exact_moments
 from dpaudit.formatting import percent
 from dpaudit.model.choices import Severity
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
+from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, flaw
 from dpaudit.trace.noise import accounted_noise, draws_per_label, inverse_deltas, teachers_of
 from dpaudit.trace.trainings import Charge, Trace, Trainings
 
@@ -35,7 +35,7 @@ _RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
     "accountant-missing-log": (Deviation.MISSING_LOG,),
     "accountant-exponent-slip": (Deviation.EXPONENT_SLIP,),
 }
-"""Ways of using Theorem 3's term, by the finding each is; the first three are not findings."""
+"""Ways of using the term of Theorem 3, by their finding; the first three are not findings."""
 _QUERIES: Final = "queries-not-accounted"
 _EXCEEDED: Final = "budget-exceeded"
 _DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")
@@ -46,8 +46,8 @@ class Cost(NamedTuple):
 
     Attributes:
         by_votes: Log moments of a label by its votes for 1 [k + 1, L].
-        finding: The finding that this way of charging is; "" for none.
-        two_noises: Whether it is valid for two noisy counts only.
+        finding: Id of the finding if charges follow this way; "" if it is correct.
+        two_noises: Whether it is valid only for two noisy counts.
     """
 
     by_votes: FloatArray
@@ -88,7 +88,7 @@ class Compared(NamedTuple):
     costs: dict[str, Cost]
 
     def recomputed(self, charge: Charged, way: str) -> FloatArray:
-        """What a charge is by one way [L], or exactly if that is not known."""
+        """The charge [L] by one way, or the exact one if that way is not known."""
         return charge.counts @ self.costs.get(way, self.costs["exact, by votes"]).by_votes
 
 
@@ -97,7 +97,7 @@ def accountant(trainings: Trainings) -> Iterator[CheckOutcome]:
     compared = [
         Compared(trace, charges, costs)
         for trace in trainings.charged
-        if (charges := charged(trace)) and (costs := ways(trace, charges[0].moments.size))
+        if (charges := charges_of(trace)) and (costs := ways(trace, charges[0].moments.size))
     ]
     if not compared:
         why = "no log moments were recorded with the votes they are for"
@@ -107,7 +107,7 @@ def accountant(trainings: Trainings) -> Iterator[CheckOutcome]:
     explain = {
         name
         for name in names
-        if all(one.agrees(costs[name]) for _, charges, costs in compared for one in charges)
+        if all(charge.agrees(costs[name]) for _, charges, costs in compared for charge in charges)
     }
     known = compared[0].costs
     right = {name for name in explain if not known[name].finding}
@@ -119,21 +119,21 @@ def accountant(trainings: Trainings) -> Iterator[CheckOutcome]:
         id_ = slips.pop()
         # Compared with the paper's own accountant, which lacks just this mistake.
         way = min(explain).replace(id_, Deviation.UNCONDITIONED)
-        yield _wrong(id_, compared, way)
+        yield _worst_charge(id_, compared, way)
         yield from (Passed(other) for other in _IDS if other != id_)
     else:
-        yield _wrong(_DISAGREES, compared, _CORRECT)
+        yield _worst_charge(_DISAGREES, compared, _CORRECT)
         yield from (Passed(id_) for id_ in _IDS[:2])
     single = not explain or any(not known[name].two_noises for name in explain)
-    yield from (_one_noise(one, single=single) for one in reversed(compared))
+    yield from (_one_noise(account, single=single) for account in reversed(compared))
 
 
-def charged(trace: Trace) -> list[Charged]:
+def charges_of(trace: Trace) -> list[Charged]:
     """The charges with moments whose votes are all known."""
     k = teachers_of(trace)
     if k is None:
         return []
-    found_, before = [], None
+    costs, before = [], None
     for charge in trace.charges:
         if charge.moments is None:
             continue
@@ -146,8 +146,8 @@ def charged(trace: Trace) -> list[Charged]:
         # Differences of sums lose digits of the sums, not of themselves.
         room = _TOLERANCE * np.abs(moments) + 1e-12 * (1.0 + np.abs(charge.moments))
         counts = np.bincount(votes, minlength=k + 1).astype(np.float64)
-        found_.append(Charged(counts, moments, room))
-    return found_
+        costs.append(Charged(counts, moments, room))
+    return costs
 
 
 def ways(trace: Trace, moments: int) -> dict[str, Cost]:
@@ -158,7 +158,7 @@ def ways(trace: Trace, moments: int) -> dict[str, Cost]:
         moments: The number L of log moments.
 
     Returns:
-        The ways; none where the noise is not known.
+        The ways; empty if the noise is not known.
     """
     accounted, k = accounted_noise(trace), teachers_of(trace)
     gamma = trace.constants.get("gamma", 0.0)
@@ -167,51 +167,51 @@ def ways(trace: Trace, moments: int) -> dict[str, Cost]:
     orders, ones = np.arange(1.0, moments + 1.0), np.arange(k + 1)
     table = trace.promised or accounted.table(k)
     two = accounted.mechanism is Mechanism.NOISY_MAX
-    found_ = {
+    costs = {
         "exact, by votes": Cost(exact_moments(table, ones, moments=orders), "", two),
         "exact, at most": Cost(_all(k, orders * table.rdp(orders + 1.0)), "", two),
     }
     if not gamma > 0:
-        return found_
+        return costs
     single = accounted._replace(mechanism=Mechanism.LAPLACE, scale=1.0 / gamma).table(k)
-    found_["one noise, by votes"] = Cost(exact_moments(single, ones, moments=orders), "", False)
-    found_["one noise, at most"] = Cost(_all(k, orders * single.rdp(orders + 1.0)), "", False)
+    costs["one noise, by votes"] = Cost(exact_moments(single, ones, moments=orders), "", False)
+    costs["one noise, at most"] = Cost(_all(k, orders * single.rdp(orders + 1.0)), "", False)
     for name, factor in (("two noises", 1.0), ("one noise", 0.5)):
         concentrated = 2.0 * (factor * gamma) ** 2 * orders * (orders + 1.0)
         capped = np.minimum(concentrated, 2.0 * factor * gamma * orders)
         # A bound for two noises holds for one, which reveals less.
-        found_[f"{name}, Theorem 2"] = Cost(_all(k, concentrated), "", False)
-        found_[f"{name}, Theorem 2 and the pure cost"] = Cost(_all(k, capped), "", False)
+        costs[f"{name}, Theorem 2"] = Cost(_all(k, concentrated), "", False)
+        costs[f"{name}, Theorem 2 and the pure cost"] = Cost(_all(k, capped), "", False)
     counts = np.stack([k - ones, ones], axis=-1)
-    for finding, rule in _RULES.items():
+    for slip, rule in _RULES.items():
         for extra in ((), (Deviation.UNCAPPED,)):
             chosen = (*rule, *extra)
             by_votes = algorithm_1_moments(
                 counts, gamma=gamma, moments=orders, deviations=frozenset(chosen)
             )
             name = " ".join((_CORRECT, *chosen))
-            found_[name] = Cost(by_votes, finding if finding in _IDS else "", True)
-    return found_
+            costs[name] = Cost(by_votes, slip if slip in _IDS else "", True)
+    return costs
 
 
 def _all(k: int, moments: FloatArray) -> FloatArray:
     return np.tile(moments, (k + 1, 1))
 
 
-def _wrong(id_: str, compared: list[Compared], way: str) -> Finding:
+def _worst_charge(id_: str, compared: list[Compared], way: str) -> Finding:
     """The charge that differs most from another way, with the direction."""
-    (log_factor, moment), one, charge = max(
+    (log_factor, moment), account, charge = max(
         (
-            (_largest_factor(charge, one.recomputed(charge, way)), one, charge)
-            for one in compared
-            for charge in one.charges
+            (_largest_factor(charge, account.recomputed(charge, way)), account, charge)
+            for account in compared
+            for charge in account.charges
         ),
         key=lambda apart: abs(apart[0][0]),
     )
-    labels, gamma = float(charge.counts.sum()), one.trace.constants.get("gamma", math.nan)
-    added, right = charge.moments[moment], one.recomputed(charge, way)[moment]
+    labels, gamma = float(charge.counts.sum()), account.trace.constants.get("gamma", math.nan)
+    added, right = charge.moments[moment], account.recomputed(charge, way)[moment]
     direction = "over" if log_factor > 0 else "under"
-    return found(
+    return flaw(
         id_,
         f"for {labels:.0f} labels at lambda = {gamma:g} the accountant adds {added:.6g} to log "
         f"moment {moment + 1}; recomputed from the votes without the mistake it is {right:.6g}: it "
@@ -225,7 +225,7 @@ def _wrong(id_: str, compared: list[Compared], way: str) -> Finding:
 
 
 def _largest_factor(charge: Charged, meant: FloatArray) -> tuple[float, int]:
-    """The logarithm of what was charged over what was meant, and the moment where it is largest."""
+    """The log of the charged over the correct moment, and the moment where it is largest."""
     factors = np.log(np.maximum(charge.moments, _TINY) / np.maximum(meant, _TINY))
     factors[np.abs(charge.moments - meant) <= charge.room] = 0.0
     moment = int(np.argmax(np.abs(factors)))
@@ -259,7 +259,7 @@ def _one_noise(compared: Compared, *, single: bool) -> CheckOutcome:
         if under
         else f"none of {len(charges)} charges is below the exact cost of one"
     )
-    finding = found(
+    finding = flaw(
         _ONE_NOISE,
         evidence,
         gamma=gamma,
@@ -275,7 +275,7 @@ def budget(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Runs every check of the budget, on the table and in the exercises."""
     for trace in trainings.charged:
         yield _queries(trace)
-        yield _exceeded(trace)
+        yield _check_spending(trace)
         yield from _delta(trace)
 
 
@@ -286,7 +286,7 @@ def _queries(trace: Trace) -> CheckOutcome:
     accounted = sum(charge.queries for charge in trace.charges)
     if released <= accounted:
         return Passed(_QUERIES)
-    return found(
+    return flaw(
         _QUERIES,
         f"{released} labels are released and {accounted} are charged: "
         f"{percent(round(1 - accounted / released, 2))} are free",
@@ -295,13 +295,13 @@ def _queries(trace: Trace) -> CheckOutcome:
     )
 
 
-def _exceeded(trace: Trace) -> CheckOutcome:
+def _check_spending(trace: Trace) -> CheckOutcome:
     if trace.claim is None or not trace.charges:
         return Skipped(_EXCEEDED, "no claim" if trace.charges else "nothing was charged")
     spent, epsilon = trace.charges[-1].after, trace.claim.epsilon
     if spent <= epsilon * (1.0 + 1e-9):
         return Passed(_EXCEEDED)
-    return found(
+    return flaw(
         _EXCEEDED,
         f"the accountant ends at epsilon {spent:.6g} where {epsilon:g} is claimed, "
         f"{percent(round(spent / epsilon - 1, 4))} more",
@@ -313,7 +313,7 @@ def _exceeded(trace: Trace) -> CheckOutcome:
 
 def _delta(trace: Trace) -> Iterator[CheckOutcome]:
     """Finds the delta that turns the log moments into the epsilon that the accountant reports."""
-    charges = [one for one in trace.charges if one.moments is not None and one.queries]
+    charges = [charge for charge in trace.charges if charge.moments is not None and charge.queries]
     if not charges or trace.claim is None or not trace.claim.delta:
         why = "no log moments were recorded" if trace.claim else "no delta is claimed"
         yield from (Skipped(id_, why) for id_ in _DELTAS)
@@ -324,11 +324,11 @@ def _delta(trace: Trace) -> Iterator[CheckOutcome]:
         meant = math.log(inverse)
         if np.allclose(used, meant, rtol=_TOLERANCE, atol=1e-8):
             if id_:
-                yield _of(id_, used, delta)
+                yield _wrong_delta(id_, used, delta)
             yield from (Passed(other) for other in _DELTAS if other != id_)
             return
     if np.ptp(used) <= _TOLERANCE * (1.0 + np.abs(used).max()):
-        yield _of("delta-ignored", used, delta)
+        yield _wrong_delta("delta-ignored", used, delta)
         yield from (Passed(other) for other in _DELTAS[:2])
         return
     yield from (
@@ -348,9 +348,9 @@ def log_inverse_delta(charge: Charge) -> float:
     return float(np.max(orders * charge.after - charge.moments))
 
 
-def _of(id_: str, used: FloatArray, delta: float) -> Finding:
+def _wrong_delta(id_: str, used: FloatArray, delta: float) -> Finding:
     c = float(used[-1])
-    return found(
+    return flaw(
         id_,
         f"epsilon follows from the log moments with ln(1 / delta) = {c:.6g}, so with 1 / delta = "
         f"{math.exp(min(c, 700.0)):.6g}; the claimed delta = {delta:g} "
@@ -368,7 +368,7 @@ def _other_conversion(charges: list[Charge], delta: float) -> Iterator[CheckOutc
     # A log moment of 0 or less, as a mistake may give, proves nothing: divergences are at least 0.
     proved = epsilon_from_rdp(orders + 1.0, np.maximum(last.moments, 0.0) / orders, delta=delta)
     if last.after < proved * (1.0 - _TOLERANCE):
-        yield found(
+        yield flaw(
             "accountant-disagrees",
             f"the accountant reports epsilon {last.after:.6g} spent; its own log moments prove "
             f"{proved:.6g} at delta {delta:g}",

@@ -205,7 +205,7 @@ PARTS: Final[Mapping[str, Mapping[str, Entry]]] = MappingProxyType(
 CATALOGUE: Final[Mapping[str, Entry]] = MappingProxyType(
     {id_: entry for part in PARTS.values() for id_, entry in part.items()}
 )
-"""The same without the parts."""
+"""Every finding by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +240,7 @@ class Passed(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A check that could not be made.
+    """A check that could not run.
 
     Attributes:
         id: Id of the deviation that it looks for.
@@ -255,14 +255,14 @@ CheckOutcome: TypeAlias = Finding | Passed | Skipped
 """The outcome of a check for an id; of several, the most severe finding counts, then a pass."""
 
 
-def found(id_: str, evidence: str, **numbers: float) -> Finding:
+def flaw(id_: str, evidence: str, **numbers: float) -> Finding:
     """A finding, completed from the catalogue.
 
     Args:
         id_: A key of `CATALOGUE`.
         evidence: What was seen.
-        numbers: The numbers of the evidence; what is not finite is left out (JSON has no name
-            for it).
+        numbers: The numbers of the evidence; those that are not finite are left out, because JSON
+            cannot hold them.
 
     Returns:
         The finding.

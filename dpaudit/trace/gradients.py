@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpaudit.account import dp_sgd_claim
 from dpaudit.plugins.protocols import FloatArray
-from dpaudit.trace.catalogue import CheckOutcome, Passed, Skipped, found
+from dpaudit.trace.catalogue import CheckOutcome, Passed, Skipped, flaw
 from dpaudit.trace.noise import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
 from dpaudit.trace.trainings import Trace, Trainings
 
@@ -58,7 +58,7 @@ def _clipping(trace: Trace) -> Iterator[CheckOutcome]:
             yield Passed(id_) if norms.size else Skipped(id_, "all batches were empty")
             continue
         largest = float(norms[over].max())
-        yield found(
+        yield flaw(
             id_,
             f"{over.sum()} of {norms.size} gradients exceed the clipping norm "
             f"{trace.constants['clip']:g} {what}; the largest has norm {largest:.4g}",
@@ -72,9 +72,9 @@ def _clipping(trace: Trace) -> Iterator[CheckOutcome]:
 def _batches(trace: Trace) -> CheckOutcome:
     """Tests sizes of batches and counts of records, by mean and by spread.
 
-    Of n T coins the sum is binomial; the counts of n records and the sizes of T batches spread as
-    chi-squared numbers do, about. Batches of one size, or records that are in as many batches each,
-    spread too little; batches that stay together spread too much.
+    The sum of n T coins is binomial. The dispersion of the n records' counts, and of the T batches'
+    sizes, is about chi-squared. It is too small for batches of one size, or records that are in
+    equally many batches, and too large for batches that stay together.
     """
     rate, n, steps = trace.constants["sampling_rate"], len(trace.data), len(trace.sums)
     sizes = np.array([step.rows.size for step in trace.sums])
@@ -83,7 +83,7 @@ def _batches(trace: Trace) -> CheckOutcome:
     if rate < 1.0 and not repeated:
         smallest = min(
             float(stats.binomtest(int(sizes.sum()), n * steps, rate).pvalue),
-            *(_spread(one, each, rate) for one, each in ((counts, steps), (sizes, n))),
+            *(_spread(values, each, rate) for values, each in ((counts, steps), (sizes, n))),
         )
         suspicious = 3.0 * smallest < ERROR
     else:
@@ -97,7 +97,7 @@ def _batches(trace: Trace) -> CheckOutcome:
             f"{counts.min()} to {counts.max()} of them, are not {n} x {steps} coins of probability "
             f"{rate:g}; the false-alarm probability is {ERROR:g}"
         )
-    return found(
+    return flaw(
         _BATCHES,
         evidence,
         steps=steps,
@@ -111,7 +111,7 @@ def _batches(trace: Trace) -> CheckOutcome:
 
 
 def _spread(numbers: FloatArray | np.ndarray, coins: int, rate: float) -> float:
-    """The p-value for the spread of binomial numbers [m], too large or too small."""
+    """The two-sided p-value of the index of dispersion of binomial numbers [m]."""
     total = float(np.sum((numbers - coins * rate) ** 2) / (coins * rate * (1.0 - rate)))
     law = stats.chi2(numbers.size)
     return float(2.0 * min(law.cdf(total), law.sf(total)))
@@ -121,7 +121,8 @@ def _noise(trace: Trace) -> Iterator[CheckOutcome]:
     silent = sum(not step.noise.any() for step in trace.sums)
     steps = len(trace.sums)
     if silent:
-        yield found(_SKIPPED, f"{silent} of {steps} sums get no noise", silent=silent, steps=steps)
+        evidence = f"{silent} of {steps} sums get no noise"
+        yield flaw(_SKIPPED, evidence, silent=silent, steps=steps)
     else:
         yield Passed(_SKIPPED)
     draws = np.concatenate([step.noise for step in trace.sums])
@@ -135,7 +136,7 @@ def _noise(trace: Trace) -> Iterator[CheckOutcome]:
         yield Passed(_SCALE)
         return
     seen = scale_of(draws, Law.NORMAL)
-    yield found(
+    yield flaw(
         _SCALE,
         f"{draws.size} draws on gradients have standard deviation {seen:.6g}"
         + (f", where {scale:.6g} is accounted for" if normal else " and are not normal"),
@@ -153,7 +154,7 @@ def _cost(trace: Trace) -> CheckOutcome:
     cost = _epsilon(len(trace.sums), rate, multiplier, claim.delta)
     if cost <= claim.epsilon * (1.0 + _DEARER):
         return Passed(_STEPS)
-    return found(
+    return flaw(
         _STEPS,
         f"{len(trace.sums)} steps at rate {rate:g} with noise multiplier {multiplier:g} cost "
         f"epsilon {cost:.4g} at delta {claim.delta:g}, where {claim.epsilon:.4g} is claimed",

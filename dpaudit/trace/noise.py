@@ -19,7 +19,7 @@ from dpaudit.account.vote_table import wrong_at
 from dpaudit.formatting import percent
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import NoiseOn
-from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
+from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, flaw
 from dpaudit.trace.trainings import Trace, Trainings
 
 ERROR: Final = 1e-6
@@ -60,7 +60,7 @@ _SHAPES: Final = {
     Law.LAPLACE: _Shape(math.sqrt(1 / 2), math.sqrt(1 / 2) / 2),
 }
 _BEYOND: Final = float(stats.norm.isf(ERROR / 20))
-"""Standard errors; the spare factor of 20 covers that the ratio is only roughly normal."""
+"""Standard errors; a spare factor of 20 allows for the ratio being only roughly normal."""
 
 
 def laws_of(draws: FloatArray) -> tuple[Law, ...]:
@@ -73,7 +73,7 @@ def laws_of(draws: FloatArray) -> tuple[Law, ...]:
         draws: At least `FEWEST`.
 
     Returns:
-        Those that are not rejected: none, one, or both if there are too few draws.
+        The laws that are not rejected: none, one, or both if there are too few draws.
     """
     root = math.sqrt(float(np.mean(draws**2)))
     if not 0.0 < root < math.inf:
@@ -108,23 +108,23 @@ def may_have_scale(draws: FloatArray, law: Law, scale: float) -> bool:
     """
     n = draws.size
     if law is Law.NORMAL:
-        found = float(np.sum((draws / scale) ** 2))
-        tails = stats.chi2.cdf(found, n), stats.chi2.sf(found, n)
+        statistic = float(np.sum((draws / scale) ** 2))
+        tails = stats.chi2.cdf(statistic, n), stats.chi2.sf(statistic, n)
     else:
-        found = float(np.sum(np.abs(draws / scale)))
-        tails = stats.gamma.cdf(found, n), stats.gamma.sf(found, n)
+        statistic = float(np.sum(np.abs(draws / scale)))
+        tails = stats.gamma.cdf(statistic, n), stats.gamma.sf(statistic, n)
     return bool(min(tails) > ERROR / 2)
 
 
 def noise(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Runs every check of noise, on the table and in the exercises."""
     outcomes = [
-        one for trace in trainings.charged for one in (*_on_votes(trace), *_on_labels(trace))
+        check for trace in trainings.charged for check in (*_on_votes(trace), *_on_labels(trace))
     ]
     yield from outcomes
     # An exercise may be too short to identify its noise, and its labels show the same mistake.
-    wrong = [one.id for one in outcomes if isinstance(one, Finding)]
-    yield from (_follow(trace, wrong) for trace in trainings.charged)
+    wrong = [outcome.id for outcome in outcomes if isinstance(outcome, Finding)]
+    yield from (_check_labels(trace, wrong) for trace in trainings.charged)
 
 
 def draws_per_label(trace: Trace) -> int | None:
@@ -143,7 +143,7 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     law = Law.NORMAL if accounted.mechanism is Mechanism.GAUSSIAN else Law.LAPLACE
     likely = laws_of(draws) if draws.size >= FEWEST else ()
     if likely and law not in likely:
-        yield found(
+        yield flaw(
             "noise-wrong-law",
             f"{draws.size} draws on votes have a {likely[0]} distribution, {law} noise is "
             f"accounted for; the false-alarm probability is {ERROR:g}",
@@ -163,7 +163,7 @@ def _on_votes(trace: Trace) -> Iterator[CheckOutcome]:
     gamma = trace.constants.get("gamma", 1.0 / accounted.scale)
     inverted = gamma > 0 and may_have_scale(draws, law, gamma)
     seen = scale_of(draws, law)
-    yield found(
+    yield flaw(
         _SCALES[0] if inverted else _SCALES[1],
         f"{draws.size} draws on votes have scale {seen:.6g} (standard deviation "
         f"{float(np.std(draws)):.6g}), where {accounted.scale:.6g} is accounted for"
@@ -189,7 +189,7 @@ def _on_labels(trace: Trace) -> Iterator[CheckOutcome]:
         yield Passed(_ON_LABELS)
         return
     seen = scale_of(draws, Law.NORMAL)
-    yield found(
+    yield flaw(
         _ON_LABELS,
         f"{draws.size} normal draws with standard deviation {seen:.4g} are added to labels that "
         f"are 0 or 1; mean absolute value over deviation is {_ratio(draws):.3f}, for Laplace "
@@ -219,7 +219,7 @@ def _gaussian_scale(trace: Trace, draws: FloatArray) -> Iterator[CheckOutcome]:
         yield from (Passed(id_) for id_ in meant if id_ and id_ not in fitting)
         return
     id_ = fitting[0] if fitting else "noise-wrong-scale"
-    yield found(
+    yield flaw(
         id_,
         f"normal noise has standard deviation {seen:.4g}; for epsilon {claim.epsilon:g} and delta "
         f"{claim.delta:g} the Gaussian mechanism needs {right:.4g}"
@@ -239,7 +239,7 @@ def inverse_deltas(delta: float) -> dict[str, float]:
     return meant
 
 
-def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
+def _check_labels(trace: Trace, wrong: list[str]) -> CheckOutcome:
     """Checks whether released labels have the promised probabilities."""
     accounted, k = accounted_noise(trace), teachers_of(trace)
     table = trace.promised
@@ -257,10 +257,10 @@ def _follow(trace: Trace, wrong: list[str]) -> CheckOutcome:
         return Skipped(_LABELS, f"more votes than the {table.teachers} promised teachers")
     if wrong:
         return Skipped(_LABELS, f"explained by {wrong[0]}")
-    return _tested(trace, table)
+    return _test_votes(trace, table)
 
 
-def _tested(trace: Trace, table: VoteTable) -> CheckOutcome:
+def _test_votes(trace: Trace, table: VoteTable) -> CheckOutcome:
     """Runs an exact binomial test for each count of votes, all together at `ERROR`."""
     cast, places = np.unique(trace.ones, return_inverse=True)
     released = np.bincount(places, weights=trace.labels).astype(int)
@@ -275,7 +275,7 @@ def _tested(trace: Trace, table: VoteTable) -> CheckOutcome:
     least = int(np.argmin(p_values))
     if p_values[least] * cast.size > ERROR:
         return Passed(_LABELS)
-    return found(
+    return flaw(
         _LABELS,
         f"with {cast[least]} of {table.teachers} votes for 1, {released[least]} of {times[least]} "
         f"labels are 1 ({percent(round(released[least] / times[least], 3))}), where the accounted "
@@ -314,11 +314,11 @@ def accounted_noise(trace: Trace) -> AccountedNoise | None:
     It follows from the promised table of probabilities, or without one from `gamma`, as in PATE.
 
     Returns:
-        The noise; None if nothing was promised, or it is not known which.
+        The noise; None if nothing was promised, or the noise is not known.
     """
     gamma = trace.constants.get("gamma", 0.0)
     if trace.promised is not None:
-        return _fitted(trace.promised, gamma)
+        return _fit_noise(trace.promised, gamma)
     return AccountedNoise(Mechanism.NOISY_MAX, 1.0 / gamma) if gamma > 0 else None
 
 
@@ -330,10 +330,10 @@ def teachers_of(trace: Trace) -> int | None:
     return int(number) if number >= 1 and number == int(number) else None
 
 
-def _fitted(table: VoteTable, gamma: float) -> AccountedNoise | None:
-    """The noise that a table of probabilities comes from.
+def _fit_noise(table: VoteTable, gamma: float) -> AccountedNoise | None:
+    """The noise that gives a table of probabilities.
 
-    Few teachers or much noise leave several candidates: then the one of scale 1 / gamma.
+    With few teachers or much noise there may be several; then the one of scale 1 / gamma.
     """
     k = table.teachers
     wrong = table.probabilities[: k // 2 + 1]
@@ -350,7 +350,7 @@ def _fitted(table: VoteTable, gamma: float) -> AccountedNoise | None:
             fitting.append(AccountedNoise(mechanism, scale))
     if len(fitting) == 1:
         return fitting[0]
-    alike = [one for one in fitting if abs(one.scale * gamma - 1.0) < _SAME]
+    alike = [law for law in fitting if abs(law.scale * gamma - 1.0) < _SAME]
     return alike[0] if len(alike) == 1 else None
 
 

@@ -15,7 +15,7 @@ from dpaudit.formatting import listed, percent
 from dpaudit.model.column import Column, Kind, as_numbers
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import Stage
-from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
+from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, flaw
 from dpaudit.trace.noise import ERROR
 from dpaudit.trace.trainings import Trace, Trainings
 
@@ -49,7 +49,7 @@ def constants(trainings: Trainings) -> Iterator[CheckOutcome]:
                 f"{value:g} at n = {len(run.data)}" for value, run in zip(values, runs, strict=True)
             )
             rows = {f"at_{len(run.data)}": v for v, run in zip(values, runs, strict=True)}
-            yield found(id_, f"{name} is {seen}", **rows)
+            yield flaw(id_, f"{name} is {seen}", **rows)
         else:
             yield Passed(id_)
     yield from (
@@ -76,10 +76,10 @@ def _penalty(trace: Trace) -> Iterator[CheckOutcome]:
             yield Passed(id_)
     elif _penalty_is_teachers(trace):
         evidence = f"the gradient penalty has weight {weight:g}, the number of teachers"
-        yield found(id_, evidence, penalty=weight, teachers=weight)
+        yield flaw(id_, evidence, penalty=weight, teachers=weight)
     else:
         yield Passed(id_)
-        yield found(
+        yield flaw(
             "gradient-penalty", f"the gradient penalty has weight {weight:g}", penalty=weight
         )
 
@@ -132,7 +132,7 @@ def _bounds(trainings: Trainings, steady: list[str], extreme: list[str]) -> Find
             f"{listed(extreme)} scaled by the extremes of the table: {name} by "
             f"{_shown(numbers[name])} where the schema says {_shown(column.bounds)}"
         )
-    return found(
+    return flaw(
         "bounds-from-data",
         "; ".join(shown),
         columns=len(numbers),
@@ -162,7 +162,7 @@ def labels(trainings: Trainings) -> Iterator[CheckOutcome]:
         yield Passed(id_)
         return
     table, without = (list(run.label_counts or ()) for run in runs[:2])
-    yield found(
+    yield flaw(
         id_,
         f"records to generate by class: {table}, as the table has them in {copied[0]!r}; without "
         f"record {trainings.removed}: {without}, again as the table",
@@ -177,11 +177,11 @@ def _counts_are(trace: Trace, column: str) -> bool:
     return np.array_equal(np.sort(own), np.sort(recorded))
 
 
-def _close(one: tuple[float, ...], other: tuple[float, ...] | None) -> bool:
+def _close(first: tuple[float, ...], other: tuple[float, ...] | None) -> bool:
     return (
         other is not None
-        and len(one) == len(other)
-        and np.allclose(one, other, rtol=1e-9, atol=1e-12, equal_nan=True)
+        and len(first) == len(other)
+        and np.allclose(first, other, rtol=1e-9, atol=1e-12, equal_nan=True)
     )
 
 
@@ -203,13 +203,13 @@ def output(trainings: Trainings) -> Iterator[CheckOutcome]:
             why = f"the output before rounding has shape {raw.shape}, not {shape}"
         yield from (Skipped(id_, why) for id_ in ("output-shifted", "integers-truncated"))
         return
-    yield _shifted(numeric, raw)
+    yield _check_shift(numeric, raw)
     whole = [index for index, column in enumerate(numeric) if column.kind is Kind.INTEGER]
     if not whole:
         yield Skipped("integers-truncated", "the schema has no integer columns")
         return
     values = np.stack([given[numeric[index].name] for index in whole], axis=1)
-    yield _truncated(raw[:, whole], values)
+    yield _check_truncation(raw[:, whole], values)
 
 
 def _not_inverted(
@@ -231,7 +231,7 @@ def _not_inverted(
     # Small whole numbers within the bounds may be just that; others are not.
     if lowest >= 0.0 and highest <= 1.0 and outside:
         own = [as_numbers(trace.data[c.name]) for c in telling]
-        return found(
+        return flaw(
             id_,
             f"{len(telling)} numeric columns whose values in the table go from "
             f"{min(np.nanmin(v) for v in own):g} to {max(np.nanmax(v) for v in own):g} come out "
@@ -248,7 +248,7 @@ def _elsewhere(column: Column, values: FloatArray) -> bool:
     return upper - lower >= _WIDE and bool(np.nanmax(values) > 1.0 or np.nanmin(values) < 0.0)
 
 
-def _shifted(numeric: list[Column], raw: FloatArray) -> CheckOutcome:
+def _check_shift(numeric: list[Column], raw: FloatArray) -> CheckOutcome:
     """Checks whether numbers fill [lower, upper + lower] in place of [lower, upper]."""
     id_ = "output-shifted"
     lower, upper = np.array([column.bounds for column in numeric]).T
@@ -262,7 +262,7 @@ def _shifted(numeric: list[Column], raw: FloatArray) -> CheckOutcome:
     if columns.size and within and np.all(lower[columns] > 0):
         share = float(beyond[:, columns].mean())
         first = int(columns[np.argmax(beyond[:, columns].sum(axis=0))])
-        return found(
+        return flaw(
             id_,
             f"{columns.size} columns with a lower bound above 0 go beyond their upper one, in "
             f"{percent(round(share, 2))} of their values, and none beyond upper + lower: "
@@ -277,7 +277,7 @@ def _shifted(numeric: list[Column], raw: FloatArray) -> CheckOutcome:
     return Passed(id_)
 
 
-def _truncated(raw: FloatArray, values: FloatArray) -> CheckOutcome:
+def _check_truncation(raw: FloatArray, values: FloatArray) -> CheckOutcome:
     id_ = "integers-truncated"
     known = np.isfinite(raw) & np.isfinite(values)
     before, after = raw[known], values[known]
@@ -286,7 +286,7 @@ def _truncated(raw: FloatArray, values: FloatArray) -> CheckOutcome:
     if not cut or not differs:
         return Passed(id_)
     shift = float(np.mean(after - before))
-    return found(
+    return flaw(
         id_,
         f"all {before.size} whole numbers are rounded down; {percent(round(differs, 2))} of them "
         f"are not the nearest, and their mean moves by {shift:.2f}",
@@ -309,7 +309,7 @@ def inputs(trainings: Trainings) -> Iterator[CheckOutcome]:
     if test.pvalue > ERROR:
         yield Passed(id_)
         return
-    yield found(
+    yield flaw(
         id_,
         f"inputs in training go from {trained.min():.3g} to {trained.max():.3g} with mean "
         f"{trained.mean():.3g} and standard deviation {trained.std():.3g}; in sampling from "
@@ -331,7 +331,7 @@ def teachers(trainings: Trainings) -> Iterator[CheckOutcome]:
     if not renewed:
         yield Skipped(id_, "no teacher recorded its parameters in two iterations")
     elif all(renewed):
-        yield found(
+        yield flaw(
             id_,
             f"in none of {len(renewed)} trainings after its first did a teacher start from the "
             "parameters it had ended with",

@@ -13,7 +13,7 @@ from scipy import stats
 from dpaudit.formatting import listed
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.plugins.recorder import Reader
-from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, found
+from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, flaw
 from dpaudit.trace.noise import ERROR
 from dpaudit.trace.trainings import Reading, Trace, Trainings
 
@@ -26,7 +26,7 @@ _ASSIGNED: Final = (
 _FULLER: Final = 1.2
 """A part that read more than this many times n / k records is larger than a cell."""
 _SEEN: Final = 0.9
-"""Share of the records whose teacher must be known in both runs to conclude that none moved."""
+"""No record moved only counts as shown if this share has a known teacher in both runs."""
 _SHOWN: Final = 6
 
 
@@ -41,7 +41,7 @@ def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
         why = "no reader recorded what it read"
         yield from (Skipped(id_, why) for id_ in ("no-pate", "student-sees-real-rows"))
     elif reached and not voted:
-        yield found(
+        yield flaw(
             "no-pate",
             f"{reached} of {n} records are read by what the generator learns from, and no "
             f"teacher votes in {len(trace.iterations)} iterations",
@@ -52,21 +52,21 @@ def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
         yield Skipped("student-sees-real-rows", "there is no student, and no teacher votes")
     else:
         yield Passed("no-pate")
-        yield _seen("student-sees-real-rows", "the student", reached, n, trace.ones.size)
+        yield _check_reads("student-sees-real-rows", "the student", reached, n, trace.ones.size)
     for id_, reader, name in (
         ("generator-sees-real-rows", Reader.GENERATOR, "the generator"),
         ("conditions-from-data", Reader.CONDITIONS, "conditions of generated records"),
     ):
-        yield _seen(id_, name, read[reader], n, trace.ones.size)
+        yield _check_reads(id_, name, read[reader], n, trace.ones.size)
 
 
-def _seen(id_: str, name: str, read: int, n: int, votes: int) -> CheckOutcome:
+def _check_reads(id_: str, name: str, read: int, n: int, votes: int) -> CheckOutcome:
     if not read:
         return Passed(id_)
     evidence = (
         f"{read} of {n} records reach {name} directly, in addition to {votes} votes of teachers"
     )
-    return found(id_, evidence, records=n, read=read, votes=votes)
+    return flaw(id_, evidence, records=n, read=read, votes=votes)
 
 
 def _rows(parts: Mapping[int, Reading]) -> int:
@@ -159,8 +159,8 @@ def _overlap(assigned: Assignment) -> Finding:
     """The finding for this kind of overlap."""
     n, k = assigned.rows, len(assigned.parts)
     shared = [
-        np.intersect1d(one.rows, other.rows, assume_unique=True).size
-        for one, other in combinations(assigned.parts.values(), 2)
+        np.intersect1d(part.rows, other.rows, assume_unique=True).size
+        for part, other in combinations(assigned.parts.values(), 2)
     ]
     unused = n - assigned.union.size
     sizes = [reading.rows.size for reading in assigned.parts.values()]
@@ -179,21 +179,22 @@ def _overlap(assigned: Assignment) -> Finding:
         "never_read": unused,
     }
     if not assigned.within:
-        return found("partition-reshuffled", f"{evidence}, though none in one iteration", **numbers)
+        evidence += ", though none in one iteration"
+        return flaw("partition-reshuffled", evidence, **numbers)
     if more_than_chance(n, assigned.draws, unused) and _alike(assigned, assigned.union.size):
-        return found(
+        return flaw(
             "partition-last-only",
             f"{evidence}: all the same ones, where 1 / {k} of the table is {n // k}; "
             f"{unused} records are never read",
             **numbers,
         )
     if _alike(assigned, n) and min(sizes) > _FULLER * n / k:
-        return found(
+        return flaw(
             "partition-all-rows",
             f"{evidence}; as many as draws from the whole table would give",
             **numbers,
         )
-    return found("partition-overlapping", evidence, **numbers)
+    return flaw("partition-overlapping", evidence, **numbers)
 
 
 def _alike(assigned: Assignment, cells: int) -> bool:
@@ -216,7 +217,7 @@ def more_than_chance(cells: int, draws: int, empty: int) -> bool:
         empty: Number of cells that no draw fell into.
 
     Returns:
-        True if chance would leave so many with a probability below `ERROR`.
+        True if chance would leave at least this many with a probability below `ERROR`.
     """
     if cells < 1 or empty < 1:
         return False
@@ -225,7 +226,7 @@ def more_than_chance(cells: int, draws: int, empty: int) -> bool:
 
 
 def _never_used(assigned: Assignment) -> CheckOutcome:
-    """Checks whether records belong to no part: more are unread than chance would leave."""
+    """Checks whether more records are read by no part than chance would leave."""
     n, k = assigned.rows, len(assigned.parts)
     unused = n - assigned.union.size
     # No hashed cell is larger, but in one table in a million; a fuller one leaves more unread.
@@ -233,7 +234,7 @@ def _never_used(assigned: Assignment) -> CheckOutcome:
     fewest = min(reading.draws for reading in assigned.parts.values())
     unread = (1.0 - 1.0 / max(2, largest)) ** fewest
     if unused and stats.binom.sf(unused - 1, n, unread) < ERROR:
-        return found(
+        return flaw(
             "rows-never-used",
             f"{unused} of {n} records are read by none of {k} {assigned.name}s",
             records=n,
@@ -257,7 +258,7 @@ def _by_position(trainings: Trainings, on: Trace, assigned: Assignment) -> Check
     moved = both & (before != after)
     if moved.any():
         changed = np.union1d(before[moved], after[moved]).size
-        return found(
+        return flaw(
             id_,
             f"record {trainings.removed} of {assigned.rows} removed: {moved.sum()} of the "
             f"{both.sum()} other records that were read both times are read by another "

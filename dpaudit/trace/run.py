@@ -177,8 +177,8 @@ class TraceReport(Document):
         if not self.findings:
             word = "NO FINDING" if self.checked else "NOTHING CHECKED"
             return f"{word}  {passed} of the training passed, {rest}"
-        counts = {one: self.count(one) for one in Severity}
-        named = ", ".join(counted(n, one.value) for one, n in counts.items() if n)
+        counts = {severity: self.count(severity) for severity in Severity}
+        named = ", ".join(counted(n, severity.value) for severity, n in counts.items() if n)
         word = self.findings[0].severity.upper()
         return f"{word}  {named} in the training; {passed} passed, {rest}"
 
@@ -188,18 +188,18 @@ class TraceReport(Document):
 
     def _lines(self) -> Iterator[str]:
         yield from headed(self.headline, self._rows())
-        for found in self.findings:
+        for finding in self.findings:
             yield ""
-            yield f"{found.severity.value.upper()} {found.id}"
-            yield from _indented(f"{found.evidence}.")
-            yield from _indented(f"Correct: {found.correct}.")
-            yield from _indented(f"See {found.reference}.")
+            yield f"{finding.severity.value.upper()} {finding.id}"
+            yield from _indent(f"{finding.evidence}.")
+            yield from _indent(f"Correct: {finding.correct}.")
+            yield from _indent(f"See {finding.reference}.")
         if self.not_checked:
             yield ""
             yield "not checked:"
         for why in dict.fromkeys(self.not_checked.values()):
             ids = ", ".join(id_ for id_, reason in self.not_checked.items() if reason == why)
-            yield from _indented(f"{why}: {ids}")
+            yield from _indent(f"{why}: {ids}")
 
     def _rows(self) -> Iterator[Row]:
         yield Row("traced", printable(f"{self.generator} on {self.source}, seed {self.seed}"))
@@ -228,22 +228,22 @@ def summarise(
         in one of them.
     """
     findings: dict[str, Finding] = {}
-    for one in outcomes:
-        if isinstance(one, Finding):
-            known = findings.get(one.id)
-            if known is None or one.severity.rank < known.severity.rank:
-                findings[one.id] = one
-    passed = dict.fromkeys(one.id for one in outcomes if isinstance(one, Passed))
+    for outcome in outcomes:
+        if isinstance(outcome, Finding):
+            known = findings.get(outcome.id)
+            if known is None or outcome.severity.rank < known.severity.rank:
+                findings[outcome.id] = outcome
+    passed = dict.fromkeys(outcome.id for outcome in outcomes if isinstance(outcome, Passed))
     checked = tuple(id_ for id_ in passed if id_ not in findings)
     skipped: dict[str, str] = {}
-    for one in outcomes:
-        if isinstance(one, Skipped) and one.id not in findings and one.id not in passed:
-            skipped.setdefault(one.id, one.why)
+    for outcome in outcomes:
+        if isinstance(outcome, Skipped) and outcome.id not in findings and outcome.id not in passed:
+            skipped.setdefault(outcome.id, outcome.why)
     ordered = sorted(findings.values(), key=lambda finding: finding.severity.rank)
     return tuple(ordered), checked, skipped
 
 
-def _indented(text: str) -> list[str]:
+def _indent(text: str) -> list[str]:
     return wrapped(text, first="  ", rest="    ")
 
 
@@ -289,14 +289,14 @@ def _verdict(report: TraceReport) -> Verdict:
 def _headline(report: TraceReport) -> tuple[str, str]:
     """The first words of the heading and the rest."""
     if report.violated:
-        ids = [one.id for one in report.findings if one.severity is Severity.VIOLATION]
+        ids = [finding.id for finding in report.findings if finding.severity is Severity.VIOLATION]
         wrong = counted(len(ids), "deviation")
         return "VIOLATION", f"{wrong} from what the privacy proof assumes: {listed(ids, most=3)}"
     made = f"{counted(len(report.checked), 'check')} passed"
     if report.not_checked:
         made = f"{made}, {len(report.not_checked)} could not be made"
     if report.findings:
-        flaws = [counted(n, one.value) for one in Severity if (n := report.count(one))]
+        flaws = [counted(n, each.value) for each in Severity if (n := report.count(each))]
         return "NO VIOLATION FOUND", f"{', '.join(flaws)}; {made}"
     if report.checked:
         return "NO VIOLATION FOUND", made
@@ -330,14 +330,14 @@ def _check_rows(report: TraceReport) -> tuple[CheckRow, ...]:
     """The outcomes part by part; parts that no check looked at are left out."""
     ended = dict.fromkeys(report.not_checked, CheckEnding.NOT_MADE)
     ended |= dict.fromkeys(report.checked, CheckEnding.PASSED)
-    ended |= {one.id: CheckEnding.of(one.severity) for one in report.findings}
+    ended |= {finding.id: CheckEnding.of(finding.severity) for finding in report.findings}
     rows = []
     for part, ids in PARTS.items():
         outcomes = sorted((ended[id_] for id_ in ids if id_ in ended), key=list(CheckEnding).index)
-        found = sum(one in (CheckEnding.VIOLATION, CheckEnding.FLAW) for one in outcomes)
+        problems = sum(ending in (CheckEnding.VIOLATION, CheckEnding.FLAW) for ending in outcomes)
         if outcomes:
             made = set(outcomes) != {CheckEnding.NOT_MADE}
-            rows.append(CheckRow(part, tuple(outcomes), f"{found} found" if made else ""))
+            rows.append(CheckRow(part, tuple(outcomes), f"{problems} found" if made else ""))
     return tuple(rows)
 
 
@@ -349,23 +349,21 @@ def _result(rows: tuple[CheckRow, ...]) -> Block:
         picture=Picture.CHECKS,
         caption="One box for each deviation that was looked for, by the part of the training.",
         table=ReportTable(
-            ("Part", *(one.capitalize() for one in CheckEnding)),
-            tuple(
-                (row.name, *(str(row.outcomes.count(one)) for one in CheckEnding)) for row in rows
-            ),
+            ("Part", *(ending.capitalize() for ending in CheckEnding)),
+            tuple((row.name, *(str(row.outcomes.count(of)) for of in CheckEnding)) for row in rows),
             frozenset({1, 2, 3, 4}),
         ),
     )
 
 
-def _finding(found: Finding) -> Block:
+def _finding(finding: Finding) -> Block:
     return Block(
-        title=f"{found.id} ({found.severity})",
+        title=f"{finding.id} ({finding.severity})",
         level=Level.SUBSECTION,
         paragraphs=(
-            f"Observed: {found.evidence}.",
-            f"Correct: {found.correct}.",
-            f"Source: {found.reference}.",
+            f"Observed: {finding.evidence}.",
+            f"Correct: {finding.correct}.",
+            f"Source: {finding.reference}.",
         ),
     )
 

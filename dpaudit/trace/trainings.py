@@ -232,7 +232,7 @@ class Collector:
     ) -> None:
         """Records what the accountant charged for the latest labels."""
         del before
-        latest = _joined(self._uncharged, np.int64)
+        latest = _join(self._uncharged, np.int64)
         copied = None if moments is None else np.array(moments, dtype=np.float64).ravel()
         votes = latest[max(0, latest.size - queries) :]
         self._charges.append(Charge(int(queries), votes, float(after), copied))
@@ -248,7 +248,7 @@ class Collector:
         """
         numbers = self._known(rows)
         norms = [np.array(given, dtype=np.float64).ravel() for given in (clipped, added)]
-        if any(one.shape != numbers.shape for one in norms):
+        if any(norm.shape != numbers.shape for norm in norms):
             raise TrialError("recorded norms of gradients that are not one for each row")
         drawn = np.array(noise, dtype=np.float64).ravel()
         self._sums.append(GradientSum(numbers, norms[0], norms[1], drawn))
@@ -289,12 +289,12 @@ class Collector:
             label_counts=self._label_counts,
             renewed=tuple(self._renewed),
             promised=self._promised,
-            ones=_joined(self._ones, np.int64),
-            labels=_joined(self._labels, np.int64),
-            noise={on: _joined(self._noise[on], np.float64) for on in NoiseOn},
+            ones=_join(self._ones, np.int64),
+            labels=_join(self._labels, np.int64),
+            noise={on: _join(self._noise[on], np.float64) for on in NoiseOn},
             charges=tuple(self._charges),
             sums=tuple(self._sums),
-            fed={stage: _joined(self._fed[stage], np.float64) for stage in Stage},
+            fed={stage: _join(self._fed[stage], np.float64) for stage in Stage},
             unrounded=self._unrounded,
         )
 
@@ -313,7 +313,7 @@ def _reading(rows: list[IntArray]) -> Reading:
     return Reading(np.unique(joined), joined.size)
 
 
-def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def _join(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
     return np.concatenate([np.empty(0, dtype=dtype), *parts])
 
 

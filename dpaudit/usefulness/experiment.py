@@ -22,7 +22,7 @@ from dpaudit.plugins.foreign import refusing
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.plugins.release import accept
 from dpaudit.seeds import Stream, seeded_globals
-from dpaudit.usefulness.task import Areas, Examples, PredictionTask, areas, predict
+from dpaudit.usefulness.task import Areas, Examples, PredictionTask, curve_areas, predict
 
 MEAN = "mean"
 """The name of the mean over all classifiers."""
@@ -110,7 +110,7 @@ class Experiment:
 
     @property
     def held_out_rows(self) -> int:
-        """Synthetic rows to test on in setting C: in the same proportion as of the real table."""
+        """Synthetic rows to test on in setting C: the same proportion as in the real table."""
         return max(round(self.rows * len(self.test) / len(self.train)), 2)
 
     @cached_property
@@ -121,7 +121,7 @@ class Experiment:
         return Repeat({**tested.scores, **self._fidelity_of(self.test, "real", 0)}, tested.guesses)
 
     def repeat(self, generator: Generator, *, source: str, number: int) -> Repeat:
-        """Trains one model and measures one synthetic table of it.
+        """Trains one model and measures one of its synthetic tables.
 
         Args:
             generator: The generator.
@@ -163,22 +163,22 @@ class Experiment:
         return Stream(self.seed, "utility", f"{source}/{role}", number)
 
     def _sampled(self, generator: Generator, source: str, number: int) -> pd.DataFrame:
-        """A synthetic table in random order, so that its first rows are like its last."""
+        """A synthetic table in random order, so that any part of it is a random sample."""
         n_rows = self.rows + self.held_out_rows
         fit, sample = (self._stream(role, source, number).seed() for role in ("fit", "sample"))
         torch_was_loaded = "torch" in sys.modules
         with seeded_globals(fit), refusing("fit or sample raises", as_error=TrialError):
             model = train(generator, self.train, seed=fit)
-            found = accept(model.sample(n_rows, seed=sample), self.task.schema, n_rows)
+            rows = accept(model.sample(n_rows, seed=sample), self.task.schema, n_rows)
         if not torch_was_loaded and "torch" in sys.modules:
-            return self._sampled(generator, source, number)  # its first draws were not seeded
+            return self._sampled(generator, source, number)  # again: some draws were not seeded yet
         order = self._stream("order", source, number).rng().permutation(n_rows)
-        return found.iloc[order].reset_index(drop=True)
+        return rows.iloc[order].reset_index(drop=True)
 
     def _tested(
         self, examples: Examples, tests: Mapping[Setting, Examples], source: str, number: int
     ) -> Repeat:
-        found: dict[tuple[Setting, str], Areas] = {}
+        scored: dict[tuple[Setting, str], Areas] = {}
         guesses = 0
         tables = [test.features for test in tests.values()]
         for name in self.classifiers:
@@ -186,14 +186,14 @@ class Experiment:
             prediction = predict(name, examples, tables, seed=seed)
             guesses += not prediction.learned
             for (setting, test), scores in zip(tests.items(), prediction.scores, strict=True):
-                found[setting, name] = areas(test.positive, scores)
-        return Repeat(dict(self._named(found, tests)), guesses)
+                scored[setting, name] = curve_areas(test.positive, scores)
+        return Repeat(dict(self._named(scored, tests)), guesses)
 
     def _named(
-        self, found: Mapping[tuple[Setting, str], Areas], settings: Mapping[Setting, Examples]
+        self, scored: Mapping[tuple[Setting, str], Areas], settings: Mapping[Setting, Examples]
     ) -> Iterator[tuple[ScoreName, float]]:
         for setting in settings:
-            of_all = {name: found[setting, name] for name in self.classifiers}
+            of_all = {name: scored[setting, name] for name in self.classifiers}
             mean = Areas(*np.mean(list(of_all.values()), axis=0).tolist())
             for name, both in {MEAN: mean, **of_all}.items():
                 yield ScoreName(Measure.AUROC, setting, name), both.auroc
@@ -203,67 +203,67 @@ class Experiment:
     def _rankings(
         self, scores: Mapping[ScoreName, float], table: pd.DataFrame
     ) -> dict[ScoreName, float]:
-        found = {}
+        agreements = {}
         if len(self.classifiers) > 1:
             real, synthetic = (
-                np.array([of[ScoreName(Measure.AUROC, setting, one)] for one in self.classifiers])
+                np.array([of[ScoreName(Measure.AUROC, setting, name)] for name in self.classifiers])
                 for of, setting in ((self.real.scores, Setting.REAL), (scores, Setting.SYNTHETIC))
             )
-            found[ScoreName(Measure.RANKING)] = ranking_agreement(real, synthetic)
+            agreements[ScoreName(Measure.RANKING)] = ranking_agreement(real, synthetic)
         if len(self._importance) > 1:
             importance = column_importance(table, self.task)
             agreement = ranking_agreement(self._importance, importance)
-            found[ScoreName(Measure.COLUMN_RANKING)] = agreement
-        return found
+            agreements[ScoreName(Measure.COLUMN_RANKING)] = agreement
+        return agreements
 
     def _fidelity_of(self, table: pd.DataFrame, source: str, number: int) -> dict[ScoreName, float]:
         if not self.fidelity:
             return {}
         seed = self._stream("fidelity", source, number).seed()
-        found = measure_fidelity(self.train, table, self.task.schema, seed=seed)
-        return {ScoreName(measure): value for measure, value in found.items()}
+        fidelity = measure_fidelity(self.train, table, self.task.schema, seed=seed)
+        return {ScoreName(measure): value for measure, value in fidelity.items()}
 
 
-def ranking_agreement(one: FloatArray, other: FloatArray) -> float:
+def ranking_agreement(first: FloatArray, second: FloatArray) -> float:
     """The share of pairs that two lists of numbers put in the same strict order.
 
-    Of classifiers' scores on real and on synthetic data this is the synthetic ranking agreement of
-    Jordon, Yoon and van der Schaar 2019. A pair that is equal in either list does not agree; 0.5 is
-    what unrelated lists without equal numbers get.
+    For the scores of classifiers on real and on synthetic data this is the synthetic ranking
+    agreement of Jordon, Yoon and van der Schaar 2019. A pair that is tied in either list does not
+    agree; unrelated lists without ties agree on half of the pairs.
 
     Args:
-        one: Numbers [k].
-        other: Numbers [k] of the same things.
+        first: Numbers [k].
+        second: Numbers [k] for the same things.
 
     Returns:
         The share, in [0, 1].
 
     Raises:
-        SettingsError: If there are fewer than two, or not equally many.
+        SettingsError: If there are fewer than two numbers, or the lists differ in length.
     """
-    if len(one) != len(other) or len(one) < 2:
+    if len(first) != len(second) or len(first) < 2:
         raise SettingsError(
-            f"rankings of {len(one)} and {len(other)} things: give two of the same, of at least 2"
+            f"rankings of {len(first)} and {len(second)} things: rank the same things, at least 2"
         )
-    rows, columns = np.triu_indices(len(one), 1)
-    orders = np.sign(one[rows] - one[columns]) * np.sign(other[rows] - other[columns])
+    rows, columns = np.triu_indices(len(first), 1)
+    orders = np.sign(first[rows] - first[columns]) * np.sign(second[rows] - second[columns])
     return float((orders > 0).mean())
 
 
 def column_importance(table: pd.DataFrame, task: PredictionTask) -> FloatArray:
-    """The information of each column about the label: its multiple correlation with it.
+    """The multiple correlation of each column with the label.
 
-    For a number without missing values this is the absolute Pearson correlation, as in the papers;
-    for categories, and numbers that may be missing, the correlation of the label with the best
-    linear combination of the column's encoded values.
+    For numbers without missing values this is the absolute Pearson correlation, as in the papers;
+    for categories, and for numbers that may be missing, it is the correlation of the label with the
+    best linear combination of the column's encoded values.
 
     Args:
         table: A canonical table.
         task: What is predicted.
 
     Returns:
-        One number in [0, 1] for each column but the label, in schema order; 0 for a constant column
-        and for a constant label.
+        A number in [0, 1] for each column except the label, in schema order; 0 if the column or the
+        label is constant.
     """
     features, positive = task.examples(table)
     blocks = []
@@ -297,17 +297,17 @@ def check_installed() -> None:
 def measure_fidelity(
     real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, *, seed: int
 ) -> dict[Measure, float]:
-    """How alike columns and pairs of columns are, as SDMetrics measures it (extra `fidelity`).
+    """The similarity of columns and pairs of columns by SDMetrics (extra `fidelity`).
 
     Args:
         real: The real table, canonical.
         synthetic: The synthetic one, canonical.
         schema: Their schema.
-        seed: Of whatever SDMetrics draws, in [0, 2**32).
+        seed: Seed of SDMetrics' random draws, in [0, 2**32).
 
     Returns:
-        Its scores in [0, 1], as far as it has any: of the columns' distributions ("Column Shapes")
-        and of the dependence within pairs of columns ("Column Pair Trends").
+        Its finite scores in [0, 1]: for the columns' distributions ("Column Shapes") and for the
+        dependence within pairs of columns ("Column Pair Trends").
 
     Raises:
         MissingExtraError: If SDMetrics is not installed.
@@ -316,25 +316,25 @@ def measure_fidelity(
     from sdmetrics.reports.single_table import QualityReport
 
     columns = {
-        one.name: {"sdtype": "numerical" if one.kind.numeric else "categorical"}
-        for one in schema.columns
+        column.name: {"sdtype": "numerical" if column.kind.numeric else "categorical"}
+        for column in schema.columns
     }
     report = QualityReport()
     with warnings.catch_warnings(), np.errstate(all="ignore"), seeded_globals(seed):
-        warnings.simplefilter("ignore")  # constant columns: they have no correlation
+        warnings.simplefilter("ignore")  # constant columns have no correlation
         report.generate(
             _plain(real, schema), _plain(synthetic, schema), {"columns": columns}, verbose=False
         )
     scores = report.get_properties().set_index("Property")["Score"]
     named = {Measure.COLUMNS: "Column Shapes", Measure.PAIRS: "Column Pair Trends"}
-    return {one: float(scores[its]) for one, its in named.items() if np.isfinite(scores[its])}
+    return {of: float(scores[its]) for of, its in named.items() if np.isfinite(scores[its])}
 
 
 def _plain(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """Categories as text: SDMetrics cannot sort those of several types."""
     texts = {
-        one.name: table[one.name].map(str, na_action="ignore")
-        for one in schema.columns
-        if not one.kind.numeric
+        column.name: table[column.name].map(str, na_action="ignore")
+        for column in schema.columns
+        if not column.kind.numeric
     }
     return table.assign(**texts)

@@ -45,16 +45,17 @@ class UtilityScore:
         classifier: The classifier, or "mean"; None for the same measures.
         mean: Mean over repeats.
         standard_error: Standard error of the mean.
-        interval: Confidence interval of the mean: of models and tables, for the given test rows;
-            without what no score can be.
-        best: The best repeat; of the mean over classifiers the mean of each one's best, as
-            published.
+        interval: Confidence interval of the mean over models and tables, for the given test rows;
+            cut off at the range of the score.
+        best: The best repeat; for the mean over classifiers the mean of each classifier's best, as
+            in the papers.
         noise_mean: Mean of uniform noise, measured alike.
         noise_best: Best of noise, over as many repeats.
         constant: Value for a table of equal rows.
         real: Value in setting A, or for the real test table; None if there is none.
-        p_value: p-value for a mean that is not above that of noise (one-sided Welch test).
-        beats_noise: Whether that is refuted at the confidence level.
+        p_value: p-value of the hypothesis that the mean is not above that of noise (one-sided Welch
+            test).
+        beats_noise: Whether that hypothesis is rejected at the confidence level.
     """
 
     measure: Measure
@@ -85,7 +86,7 @@ def summarise(
     real: Repeat,
     confidence: float,
 ) -> tuple[UtilityScore, ...]:
-    """Summarises what was measured of a generator.
+    """Summarises the measurements of a generator.
 
     Args:
         repeats: Repeats of the generator, at least two.
@@ -95,18 +96,18 @@ def summarise(
         confidence: Confidence of intervals and tests.
 
     Returns:
-        One summary of each number that every repeat of both has, in the order of the first.
+        A summary of each number that all repeats have, in the order of the first repeat.
 
     Raises:
-        SettingsError: If not all were measured with the same classifiers.
+        SettingsError: If repeats were measured with different classifiers.
     """
     both = [*repeats, *noise]
-    if len({frozenset(name.classifier or MEAN for name in one.scores) for one in both}) > 1:
+    if len({frozenset(name.classifier or MEAN for name in repeat.scores) for repeat in both}) > 1:
         raise SettingsError(
             "the repeats were measured with other classifiers than one another, so their means "
             "cannot be compared: measure them again where the same are installed"
         )
-    names = [name for name in repeats[0].scores if all(name in one.scores for one in both)]
+    names = [name for name in repeats[0].scores if all(name in repeat.scores for repeat in both)]
     scores = []
     for name in names:
         values, of_noise = _values(repeats, name), _values(noise, name)
@@ -141,7 +142,7 @@ def mean_interval(values: FloatArray, *, confidence: float) -> MeanInterval:
 
 
 def score_interval(values: FloatArray, *, confidence: float) -> MeanInterval:
-    """Its part within [0, 1], where every measure of this package lies."""
+    """`mean_interval` cut off at [0, 1], the range of every measure of this package."""
     low, high = mean_interval(values, confidence=confidence)
     return MeanInterval(max(low, 0.0), min(high, 1.0))
 
@@ -154,7 +155,7 @@ def welch_p_value(values: FloatArray, others: FloatArray) -> float:
         others: Values [m], m at least 2.
 
     Returns:
-        The p-value; of two lists without any variation 0 or 1.
+        The p-value; 0 or 1 for two lists without variation.
     """
     from scipy.stats import t
 
@@ -168,7 +169,7 @@ def welch_p_value(values: FloatArray, others: FloatArray) -> float:
 
 
 def _values(repeats: Sequence[Repeat], name: ScoreName) -> FloatArray:
-    return np.array([one.scores[name] for one in repeats])
+    return np.array([repeat.scores[name] for repeat in repeats])
 
 
 def _standard_error(values: FloatArray) -> float:
@@ -179,11 +180,11 @@ def _best(repeats: Sequence[Repeat], name: ScoreName) -> float:
     if name.classifier != MEAN:
         return float(_values(repeats, name).max())
     single = [
-        one
-        for one in repeats[0].scores
-        if one[:2] == name[:2] and one.classifier not in (None, MEAN)
+        other
+        for other in repeats[0].scores
+        if other[:2] == name[:2] and other.classifier not in (None, MEAN)
     ]
-    return float(np.mean([_values(repeats, one).max() for one in single]))
+    return float(np.mean([_values(repeats, each).max() for each in single]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,11 +205,11 @@ class UtilityReport(Document):
         test_rows: Real rows to test on.
         positive_test_rows: How many of them are positive.
         rows: Synthetic rows that classifiers are trained on.
-        repeats: Synthetic tables measured, each of another model.
+        repeats: Synthetic tables measured, each from its own model.
         failures: Repeats in which the generator failed, with the reason; left out of all means.
         guesses: How often a classifier learned nothing from a synthetic table, over all repeats.
-        classifiers: Which were trained.
-        left_out: Which were not, because their library is not installed.
+        classifiers: The classifiers that were trained.
+        left_out: The classifiers whose library is not installed.
         confidence: Confidence of intervals and tests.
         seed: Root of every random stream.
         scores: All numbers.
@@ -241,16 +242,16 @@ class UtilityReport(Document):
     @property
     def main(self) -> UtilityScore:
         """Mean AUROC of classifiers trained on synthetic rows and tested on real ones."""
-        [found] = [one for one in self.scores if one.name == HEADLINE]
-        return found
+        [headline_score] = [score for score in self.scores if score.name == HEADLINE]
+        return headline_score
 
     @property
     def headline(self) -> str:
         """The main number in one line."""
         main = self.main
-        said = "" if main.beats_noise else f", {NOT_DISTINGUISHABLE}"
+        caveat = "" if main.beats_noise else f", {NOT_DISTINGUISHABLE}"
         return (
-            f"{self.generator}: AUROC {_number(main.mean)} ({_interval(main)}){said}; noise "
+            f"{self.generator}: AUROC {_number(main.mean)} ({_interval(main)}){caveat}; noise "
             f"{_number(main.noise_mean)}, real data {_number(main.real)}"
         )
 
@@ -274,7 +275,7 @@ class UtilityReport(Document):
             "test rows. Noise is uniform over the schema and was measured alike. Best of "
             f"{self.repeats} is what papers report; chance alone makes it large."
         )
-        flat = [one for one in self.scores if not one.beats_noise]
+        flat = [score for score in self.scores if not score.beats_noise]
         if flat:
             yield (
                 f"~ {NOT_DISTINGUISHABLE}: the mean is not significantly above that of noise at "
@@ -309,7 +310,7 @@ class UtilityReport(Document):
         """The numbers by measure, then the notes; 80 columns."""
         lines = wrapped(self.headline)
         for title, scores in self._tables(whole=False):
-            rows = [("", *_HEADS), *((_label(one), *_cells(one)) for one in scores)]
+            rows = [("", *_HEADS), *((_label(score), *_cells(score)) for score in scores)]
             lines += ["", *wrapped(title), *aligned(rows, numeric=range(1, 7))]
         lines.append("")
         for note in self.notes:
@@ -321,26 +322,26 @@ class UtilityReport(Document):
         parts = [f"# Utility of {self.generator}\n\n{self.headline}.\n"]
         for title, scores in self._tables(whole=True):
             heads = ("", *_HEADS, "against noise")
-            rows = [[_label(one), *_cells(one, mark=False), _against(one)] for one in scores]
+            rows = [[_label(of), *_cells(of, mark=False), _against(of)] for of in scores]
             table = "".join(f"| {' | '.join(row)} |\n" for row in (heads, ["---"] * 8, *rows))
             parts.append(f"## {title}\n\n{table}")
         parts.append("".join(f"- {note}\n" for note in self.notes))
         return "\n".join(parts)
 
     def _tables(self, *, whole: bool) -> Iterator[tuple[str, list[UtilityScore]]]:
-        """Titles and numbers; all of setting C only if the whole is asked for."""
+        """Titles and numbers; the classifiers of setting C only if `whole`."""
         for setting, measure in (
             (Setting.TRANSFER, Measure.AUROC),
             (Setting.TRANSFER, Measure.AUPRC),
             (Setting.SYNTHETIC, Measure.AUROC),
         ):
-            found = [one for one in self.scores if one.name[:2] == (measure, setting)]
+            scores = [score for score in self.scores if score.name[:2] == (measure, setting)]
             if setting is Setting.SYNTHETIC and not whole:
-                found = [one for one in found if one.classifier == MEAN]
-            yield f"{setting.meaning.capitalize()}: {_TITLES[measure]}", found
-        found = [one for one in self.scores if one.setting is None]
-        if found:
-            yield "Agreement with the real table, from 0 to 1", found
+                scores = [score for score in scores if score.classifier == MEAN]
+            yield f"{setting.meaning.capitalize()}: {_TITLES[measure]}", scores
+        scores = [score for score in self.scores if score.setting is None]
+        if scores:
+            yield "Agreement with the real table, from 0 to 1", scores
 
 
 def _label(score: UtilityScore) -> str:

@@ -24,7 +24,7 @@ from dpaudit.seeds import rng_of
 from dpaudit.usefulness.experiment import Experiment, Repeat, check_installed
 from dpaudit.usefulness.report import UtilityReport, summarise
 from dpaudit.usefulness.settings import UtilitySettings
-from dpaudit.usefulness.task import HeldOut, check_classes, chosen, left_out, split, task_of
+from dpaudit.usefulness.task import HeldOut, check_classes, choose, left_out, split, task_of
 
 NOISE, CONSTANT, GENERATOR = "noise", "constant", "generator"
 """Names of the random streams of each source of tables."""
@@ -35,8 +35,8 @@ class UtilityProgress(NamedTuple):
 
     Attributes:
         source: What is measured: "real", "noise", "constant" or "generator".
-        done: Tables of it measured.
-        total: How many there will be.
+        done: Tables measured so far.
+        total: Tables to measure.
     """
 
     source: str
@@ -71,7 +71,7 @@ def utility(
         parameters: Parameters of a generator given by name.
         test: A table or file of further real rows, to test on; by default a part of `data` that the
             generator does not see.
-        label: As in `UtilitySettings`, like all that follow but the last.
+        label: As in `UtilitySettings`, like every argument below except `on_progress`.
         positive: The value to predict, as text.
         test_share: Share of the table that is held out.
         repeats: Models to train.
@@ -157,11 +157,11 @@ def run_utility(
 
     # The generator comes first, so its errors show before anything else is trained.
     repeats = settings.repeats
-    found, failures = _repeated(named.name, named.generator, experiment, GENERATOR, repeats, report)
+    scored, failures = _repeats(named.name, named.generator, experiment, GENERATOR, repeats, report)
     real = experiment.real
     report("real", 1, 1)
     uniform = UniformRows(table.schema)
-    noise, _ = _repeated(NOISE, uniform, experiment, NOISE, repeats, report)
+    noise, _ = _repeats(NOISE, uniform, experiment, NOISE, repeats, report)
     constant = experiment.repeat(EqualRows(table.schema), source=CONSTANT, number=0)
     report(CONSTANT, 1, 1)
     positive = experiment.task.examples(experiment.test).positive
@@ -179,15 +179,15 @@ def run_utility(
         test_rows=len(experiment.test),
         positive_test_rows=int(positive.sum()),
         rows=experiment.rows,
-        repeats=len(found),
+        repeats=len(scored),
         failures=tuple(failures),
-        guesses=sum(one.guesses for one in found),
+        guesses=sum(repeat.guesses for repeat in scored),
         classifiers=experiment.classifiers,
         left_out=() if settings.classifiers else left_out(experiment.classifiers),
         confidence=settings.confidence,
         seed=settings.seed,
         scores=summarise(
-            found, noise=noise, constant=constant, real=real, confidence=settings.confidence
+            scored, noise=noise, constant=constant, real=real, confidence=settings.confidence
         ),
     )
 
@@ -199,7 +199,7 @@ def prepare(
     *,
     test: pd.DataFrame | None = None,
 ) -> Experiment:
-    """An experiment on canonical tables, after everything that can be refused was.
+    """Checks everything that can be checked beforehand, and prepares an experiment.
 
     Args:
         data: The table.
@@ -208,14 +208,14 @@ def prepare(
         test: Real rows to test on; None to hold out a part of the table.
 
     Returns:
-        The experiment, in which nothing was trained yet.
+        The experiment; nothing is trained yet.
 
     Raises:
         InputError: If the settings do not fit the tables.
     """
     if settings.fidelity:
         check_installed()
-    classifiers = chosen(settings.classifiers)
+    classifiers = choose(settings.classifiers)
     task = task_of(schema, label=settings.label, positive=settings.positive)
     if test is None:
         parts = split(data, task, share=settings.test_share, seed=settings.seed)
@@ -236,7 +236,7 @@ def prepare(
     return experiment
 
 
-def _repeated(
+def _repeats(
     name: str,
     generator: Generator,
     experiment: Experiment,
@@ -244,8 +244,8 @@ def _repeated(
     repeats: int,
     report: Callable[[str, int, int], None],
 ) -> tuple[list[Repeat], list[str]]:
-    """The measurements of a generator that may fail, and the reasons for failures."""
-    found: list[Repeat] = []
+    """The measurements of a generator over its repeats, and the reasons for failures."""
+    repeats_done: list[Repeat] = []
     failures: list[str] = []
     for number in range(repeats):
         try:
@@ -255,11 +255,11 @@ def _repeated(
                 raise RegistryError(f"{name} fails on this table: {error}") from error
             failures.append(str(error))
         else:
-            found.append(repeat)
+            repeats_done.append(repeat)
         report(source, number + 1, repeats)
-    if len(found) < 2:
+    if len(repeats_done) < 2:
         raise TrialError(f"{name} failed {len(failures)} of {repeats} times: {failures[0]}")
-    return found, failures
+    return repeats_done, failures
 
 
 def _claim_of(named: NamedGenerator) -> str | None:
@@ -270,10 +270,10 @@ def _claim_of(named: NamedGenerator) -> str | None:
 
 @dataclass(frozen=True)
 class UniformRows:
-    """Every value uniform over what the schema allows, independently; learns nothing.
+    """Draws every value uniformly from its range in the schema; learns nothing.
 
-    A category that may be missing is one more category; a number that may be is missing by a fair
-    coin.
+    A missing category counts as one more category; a number that may be missing is missing with
+    probability 1/2.
     """
 
     schema: Schema

@@ -1,8 +1,8 @@
 """The prediction task for a table, and the classifiers for it.
 
-The classifiers are the twelve that Jordon, Yoon and van der Schaar 2019 name, with the defaults of
-their libraries: as in their evaluation nothing is tuned, so that a score says something about the
-data and not about the search for settings.
+The classifiers are the twelve of Jordon, Yoon and van der Schaar 2019 with the defaults of their
+libraries. As in their evaluation nothing is tuned, so a score reflects the data and not a search
+for settings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PredictionTask:
     Attributes:
         schema: The public schema.
         label: Name of the label column.
-        positive: The value that is to be predicted; every other one is negative.
+        positive: The value to predict; every other value is negative.
     """
 
     schema: Schema
@@ -51,21 +51,21 @@ class PredictionTask:
     @cached_property
     def feature_schema(self) -> Schema:
         """The schema without the label."""
-        columns = tuple(one for one in self.schema.columns if one.name != self.label)
+        columns = tuple(column for column in self.schema.columns if column.name != self.label)
         return replace(self.schema, columns=columns, label=None)
 
     def examples(self, table: pd.DataFrame) -> Examples:
         """A canonical table as features and labels.
 
-        Features are scaled by the schema's bounds and cut off there, categories are one-hot, and a
-        missing value is a feature of its own: no step looks at the table as a whole.
+        Features are scaled by the schema's bounds and cut off there, categories are one-hot, and
+        missing values are features of their own, so no step depends on other records.
         """
         features: FloatArray = np.clip(encode(table, self.feature_schema), 0.0, 1.0)
         return Examples(features, (table[self.label] == self.positive).to_numpy(dtype=bool))
 
 
 def task_of(schema: Schema, *, label: str | None, positive: str | None) -> PredictionTask:
-    """The task that a caller asks for.
+    """The task for a schema and a caller's choices.
 
     Args:
         schema: The public schema.
@@ -76,7 +76,7 @@ def task_of(schema: Schema, *, label: str | None, positive: str | None) -> Predi
         The task.
 
     Raises:
-        SettingsError: If there is no such column, nothing to predict it from, or no such value.
+        SettingsError: If there is no such column or value, or no other column to predict it from.
     """
     name = schema.label if label is None else label
     if name is None:
@@ -104,8 +104,8 @@ class HeldOut(NamedTuple):
     """A table in two parts.
 
     Attributes:
-        train: What generators and classifiers learn from.
-        test: What they never see.
+        train: The part that generators and classifiers learn from.
+        test: The part that they never see.
     """
 
     train: pd.DataFrame
@@ -122,7 +122,7 @@ def split(table: pd.DataFrame, task: PredictionTask, *, share: float, seed: int)
         seed: Root of the random streams.
 
     Returns:
-        Both parts, each with a record of either class at least; rows are numbered from 0.
+        Both parts, each with at least one record of either class; rows are numbered from 0.
 
     Raises:
         DataError: If one class has fewer than two records.
@@ -140,7 +140,7 @@ def split(table: pd.DataFrame, task: PredictionTask, *, share: float, seed: int)
 def check_classes(
     positive: int, rows: int, task: PredictionTask, *, what: str, least: int = 1
 ) -> None:
-    """Refuses records in which one class is absent.
+    """Refuses records with too few of one class.
 
     Args:
         positive: Number of positive records.
@@ -174,9 +174,9 @@ def _positive(column: Column, positive: str | None) -> Category:
         values = column.categories
         if positive is None and len(values) == 2:
             return values[1]
-        for one in values:
-            if positive is not None and str(one) == str(positive):
-                return one
+        for value in values:
+            if positive is not None and str(value) == str(positive):
+                return value
         shown = f"one of {', '.join(map(repr, values[:10]))}{', …' if len(values) > 10 else ''}"
     if positive is None:
         raise SettingsError(
@@ -202,10 +202,10 @@ CLASSIFIERS: Final[Mapping[str, str]] = MappingProxyType(
         "xgboost": "xgboost:XGBRegressor",  # of 0 and 1, as in the papers
     }
 )
-"""Where each classifier is found, by name, in the order of the papers' tables."""
+"""Module and class of each classifier, by name, in the order of the papers' tables."""
 
 
-def chosen(names: Sequence[str] | None) -> tuple[str, ...]:
+def choose(names: Sequence[str] | None) -> tuple[str, ...]:
     """The classifiers to train.
 
     Args:
@@ -215,8 +215,8 @@ def chosen(names: Sequence[str] | None) -> tuple[str, ...]:
         Their names, in the order of the papers' tables.
 
     Raises:
-        SettingsError: If one is unknown, or none is named.
-        MissingExtraError: If one is named whose library is not installed.
+        SettingsError: If a name is unknown, or `names` is empty.
+        MissingExtraError: If the library of a named classifier is not installed.
     """
     if names is None:
         return tuple(name for name in CLASSIFIERS if _installed(name))
@@ -236,12 +236,12 @@ def left_out(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in CLASSIFIERS if name not in names and not _installed(name))
 
 
-def make(name: str, *, seed: int) -> Any:
+def make_classifier(name: str, *, seed: int) -> Any:
     """A classifier before training.
 
     Args:
         name: Its name.
-        seed: Seed of whatever is random in it, in [0, 2**32).
+        seed: Seed of the classifier's random draws, in [0, 2**32).
 
     Returns:
         An estimator with the defaults of its library.
@@ -284,7 +284,7 @@ class Areas(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What a trained classifier says of the records of several tables.
+    """The scores of a trained classifier for the records of several tables.
 
     Attributes:
         scores: One array [n] for each table; larger means positive.
@@ -300,22 +300,22 @@ def predict(
 ) -> Prediction:
     """Trains a classifier and scores records with it.
 
-    Examples of one class teach nothing: then all scores are equal, whose areas are those of a
-    guess. The same holds where the classifier cannot be fitted (such as a discriminant analysis of
-    columns that are all constant) or gives scores that are no finite numbers.
+    All scores are equal, as for a guess, if the examples have one class only, if the classifier
+    cannot be fitted (such as a discriminant analysis of constant columns), or if its scores are not
+    finite.
 
     Args:
         name: The classifier.
         examples: What it is trained on.
         tables: Features [n, w] of the records to score.
-        seed: Seed of whatever is random in it.
+        seed: Seed of the classifier's random draws.
 
     Returns:
         The scores.
     """
     if examples.positive.all() or not examples.positive.any():
         return _guess(tables)
-    estimator = make(name, seed=seed)
+    estimator = make_classifier(name, seed=seed)
     with warnings.catch_warnings(), threadpool_limits(1), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # not converged, collinear: their scores count as they are
         try:
@@ -323,13 +323,13 @@ def predict(
             scores = tuple(_scores(estimator, features) for features in tables)
         except (ValueError, ArithmeticError, IndexError):  # LinAlgError is a ValueError
             return _guess(tables)
-    if not all(np.isfinite(one).all() for one in scores):
+    if not all(np.isfinite(column).all() for column in scores):
         return _guess(tables)
     return Prediction(scores, True)
 
 
-def areas(positive: BoolArray, scores: FloatArray) -> Areas:
-    """Areas under both curves; of a single class those of a guess.
+def curve_areas(positive: BoolArray, scores: FloatArray) -> Areas:
+    """Areas under both curves; those of a guess if there is one class only.
 
     Args:
         positive: Which records are positive [n].
@@ -352,9 +352,9 @@ def _guess(tables: Sequence[FloatArray]) -> Prediction:
 
 def _scores(estimator: Any, features: FloatArray) -> FloatArray:
     if hasattr(estimator, "predict_proba"):
-        found = estimator.predict_proba(features)[:, 1]
+        scores = estimator.predict_proba(features)[:, 1]
     elif hasattr(estimator, "decision_function"):
-        found = estimator.decision_function(features)
+        scores = estimator.decision_function(features)
     else:  # a regression
-        found = estimator.predict(features)
-    return np.asarray(found, dtype=np.float64)
+        scores = estimator.predict(features)
+    return np.asarray(scores, dtype=np.float64)

@@ -22,8 +22,8 @@ from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, Pr
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import BoolArray
 from dpaudit.released_data.membership import (
+    draw_fitting_part,
     enough,
-    parted,
     recognise,
     released_bound,
     released_power,
@@ -234,7 +234,7 @@ class Released:
         """Whether the bound on the guesses of the attack that was chosen does."""
         rng = Stream(seed, "simulated", "trials").rng()
         inside = rng.random(ROWS) < 0.5
-        fitting = parted(ROWS, rng)
+        fitting = draw_fitting_part(ROWS, rng)
         if not enough(inside, fitting):
             return False
         shown = mechanism.seen(inside, rng)

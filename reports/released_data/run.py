@@ -33,12 +33,12 @@ from dpaudit.released_data.copies import ClosestDistances
 from dpaudit.released_data.linkage import Linkage, find_linkage
 from dpaudit.released_data.membership import (
     CONTROL_LEVEL,
-    parted,
-    phantom,
+    draw_fitting_part,
+    phantom_p_value,
     recognise,
     released_bound,
 )
-from dpaudit.released_data.rows import encoded, nearest
+from dpaudit.released_data.rows import encode, find_nearest
 from dpaudit.released_data.scores import CLOSEST, membership_scores
 from dpaudit.released_data.tables import load_released
 from dpaudit.seeds import Stream, rng_of
@@ -233,11 +233,9 @@ def closest_record(
     as many rows are taken; ties count half. Panels ask that it is about one half.
     """
     rows = min(len(split.train), len(split.holdout))
-    drawn = encoded(schema.canonical(synthetic), schema)
-    train, holdout = (
-        nearest(drawn, encoded(schema.canonical(of[:rows]), schema), neighbours=1).distances[:, 0]
-        for of in (split.train, split.holdout)
-    )
+    drawn = encode(schema.canonical(synthetic), schema)
+    parts = (encode(schema.canonical(of[:rows]), schema) for of in (split.train, split.holdout))
+    train, holdout = (find_nearest(drawn, part, neighbours=1).distances[:, 0] for part in parts)
     share = (train < holdout).mean() + (train == holdout).mean() / 2
     low = {"train": train, "holdout": holdout}
     return {"nearer_to_train": round(float(share), 4)} | {
@@ -276,8 +274,8 @@ def one_split(name: str, table: StudyTable, number: int, *, linked: bool) -> dic
         released = load_released(split.train, synthetic, split.holdout, schema=table.schema)
         rows = canaries_of(released, split.coins, seed=seed)
         inside = rows.inside
-        scores = membership_scores(rows.real, released.synthetic, table.schema, of=rows.of).seen
-        fitting = parted(len(rows.of), rng_of(seed, "parts"))
+        scores = membership_scores(rows.real, released.synthetic, table.schema, of=rows.rows).seen
+        fitting = draw_fitting_part(len(rows.rows), rng_of(seed, "parts"))
         tested = recognise(scores, inside, fitting, rng_of(seed, kind), confidence=CONFIDENCE)
         found[kind] = tested.p_value
         if kind == "stranger":
@@ -294,7 +292,7 @@ def one_split(name: str, table: StudyTable, number: int, *, linked: bool) -> dic
                 )
                 found |= linkage_p_values(linkage)
         else:
-            ghost = phantom(scores, inside, rng_of(seed, "phantom"))
+            ghost = phantom_p_value(scores, inside, rng_of(seed, "phantom"))
             found["phantom"] = 1.0 if ghost is None else ghost
     return found
 

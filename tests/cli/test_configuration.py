@@ -11,7 +11,12 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from dpaudit.auditing.configuration import SCHEMA_FILE, configuration_schema, configured, in_use
+from dpaudit.auditing.configuration import (
+    SCHEMA_FILE,
+    configuration_schema,
+    file_in_use,
+    read_options,
+)
 from dpaudit.auditing.games import audit_settings, keywords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.cli.console import ExitCode
@@ -81,20 +86,20 @@ def test_an_effort_stands_for_its_sizes_before_whatever_comes_after_it(project: 
 
 def test_the_nearest_file_up_to_the_root_of_the_repository_is_taken(project: Path) -> None:
     below, outside = project / "below", project.parent
-    assert in_use(None, below) is None
+    assert file_in_use(None, below) is None
     (outside / "dpaudit.toml").write_text("epsilon = 1.0")
     try:
-        assert in_use(None, below) is None
+        assert file_in_use(None, below) is None
     finally:
         (outside / "dpaudit.toml").unlink()
     (project / "pyproject.toml").write_text("[tool.dpaudit]\nepsilon = 1.0")
-    assert in_use(None, below) == project / "pyproject.toml"
+    assert file_in_use(None, below) == project / "pyproject.toml"
     (project / "dpaudit.toml").write_text("epsilon = 1.0")
-    assert in_use(None, below) == project / "dpaudit.toml"
+    assert file_in_use(None, below) == project / "dpaudit.toml"
     (below / "pyproject.toml").write_text("[tool.other]\nname = 'dpaudit'")
-    assert in_use(None, below) == project / "dpaudit.toml"
+    assert file_in_use(None, below) == project / "dpaudit.toml"
     (project / ".git").rmdir()
-    assert in_use(None, below) is None
+    assert file_in_use(None, below) is None
 
 
 def test_another_file_or_none_can_be_named(project: Path) -> None:
@@ -127,7 +132,7 @@ def test_paths_lie_beside_the_file_and_values_become_settings(
         sequential=True,
         shadow_models=60,
     )
-    assert configured(project / "dpaudit.toml")["generator"] == "../gan.py:Gan"
+    assert read_options(project / "dpaudit.toml")["generator"] == "../gan.py:Gan"
 
 
 def test_parameters_are_those_of_the_generator_of_the_file(

@@ -54,7 +54,7 @@ def test_both_toys_are_audited_and_shown_side_by_side(
 def test_a_page_that_cannot_be_written_is_wrong_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_of: Callable[..., AuditRecord]
 ) -> None:
-    monkeypatch.setattr(demo, "_audited", lambda name, *_, **__: record_of())
+    monkeypatch.setattr(demo, "_run_audit", lambda name, *_, **__: record_of())
     (tmp_path / "compare.html").mkdir()
     ended = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert ended.exit_code == 2

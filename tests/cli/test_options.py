@@ -21,7 +21,7 @@ from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, by_name, keywords, keywords_of
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.cli.console import REPEATABLE, ExitCode, spelled
+from dpaudit.cli.console import REPEATABLE, ExitCode, spell_options
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError
 
@@ -214,9 +214,11 @@ def test_the_command_builds_the_settings_that_were_asked_for(
     ],
 )
 def test_settings_are_spelled_as_options(message: str, words: str) -> None:
-    assert spelled(message, options=["out"]) == words
+    assert spell_options(message, options=["out"]) == words
     if "probe" in message:
-        assert spelled(message, options=["set"]) == "--neighbours replace-one, --set probe=false"
+        assert (
+            spell_options(message, options=["set"]) == "--neighbours replace-one, --set probe=false"
+        )
 
 
 def test_every_option_of_every_command_is_spelled_as_it_is_typed() -> None:
@@ -224,7 +226,7 @@ def test_every_option_of_every_command_is_spelled_as_it_is_typed() -> None:
         names = [option.name for option in options_of(command)]
         for option in options_of(command):
             if option.name != "help" and not option.hidden:
-                assert spelled(f"`{option.name}`", options=names) in option.opts
+                assert spell_options(f"`{option.name}`", options=names) in option.opts
 
 
 # One message, two readers.
@@ -357,7 +359,7 @@ def test_a_refusal_names_settings_in_python_and_options_on_the_command_line(
             option = f"--set {name.replace('_', '-')}"
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", line)
         assert "_" not in name or name not in line
-    assert line == f"error: {spelled(python, options=['data', 'jobs', 'set'])}"
+    assert line == f"error: {spell_options(python, options=['data', 'jobs', 'set'])}"
 
 
 def test_no_attack_at_all_is_refused_in_python() -> None:

@@ -25,7 +25,7 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.evidence import pack, script
 from dpaudit.evidence.check import check_pack
-from dpaudit.evidence.pack import Manifest, pack_files, zipped
+from dpaudit.evidence.pack import Manifest, pack_files, zip_files
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 
@@ -129,7 +129,7 @@ def record(record_of: Make) -> AuditRecord:
 def packed(tmp_path: Path) -> Callable[[dict[str, bytes]], Path]:
     def write(files: dict[str, bytes]) -> Path:
         path = tmp_path / "pack.zip"
-        path.write_bytes(zipped(files))
+        path.write_bytes(zip_files(files))
         return path
 
     return write
@@ -173,7 +173,7 @@ def test_a_sequential_bound_is_not_recomputed(
 
 def test_the_same_run_gives_the_same_file_without_anything_private(record: AuditRecord) -> None:
     files = pack_files(record)
-    assert zipped(files) == zipped(dict(reversed(files.items())))
+    assert zip_files(files) == zip_files(dict(reversed(files.items())))
     assert sorted(files) == [
         *("README.md", "manifest.json", "report.html", "report.md", "requirements.txt"),
         *("result.json", "verify.py"),
@@ -358,7 +358,7 @@ def _twice(path: Path) -> None:
 
 
 def _lacking(path: Path) -> None:
-    path.write_bytes(zipped({"result.json": b"{}"}))
+    path.write_bytes(zip_files({"result.json": b"{}"}))
 
 
 @pytest.mark.parametrize(
@@ -449,12 +449,12 @@ def test_a_changed_manifest_has_no_valid_signature(
     evidence(run, "-o", out, "--sign", keys[0])
     files = pack.read_pack(out)
     changed = pack_files(replace(record, seed=5))
-    out.write_bytes(zipped({**files, **changed}))
+    out.write_bytes(zip_files({**files, **changed}))
     found = check_pack(out)
     assert found.signature == "invalid"
-    out.write_bytes(zipped({**files, "manifest.sig": b"no hexadecimal"}))
+    out.write_bytes(zip_files({**files, "manifest.sig": b"no hexadecimal"}))
     assert check_pack(out).signature == "invalid"
-    out.write_bytes(zipped({**files, "key.pem": b"no key"}))
+    out.write_bytes(zip_files({**files, "key.pem": b"no key"}))
     assert check_pack(out).signature == "invalid"
 
 

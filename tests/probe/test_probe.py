@@ -25,7 +25,7 @@ from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.probe import PROBES, ProbeReport, ProbeSettings, ProbeStatus, Severity, probe
-from dpaudit.probe.challenge import needed, one_coin, rule
+from dpaudit.probe.challenge import fewest_guesses, one_coin, rule
 from dpaudit.probe.form import permutation_p
 from dpaudit.probe.parameters import group_claim
 
@@ -342,7 +342,7 @@ def test_a_failing_generator_is_reported_and_not_swallowed() -> None:
 
 def test_the_p_value_that_alarms_is_that_of_the_claim() -> None:
     claim = PrivacyClaim(epsilon=1.0)
-    guesses = needed(claim, 0.01 / 16)
+    guesses = fewest_guesses(claim, 0.01 / 16)
     assert guesses is not None
     share = 1 / (1 + math.exp(-1))
 
@@ -350,7 +350,7 @@ def test_the_p_value_that_alarms_is_that_of_the_claim() -> None:
         return share**r + r * share ** (r - 1) * (1 - share)
 
     assert tail(guesses) <= 0.01 / 16 < tail(guesses - 1)
-    assert needed(PrivacyClaim(epsilon=30.0), 0.01) is None
+    assert fewest_guesses(PrivacyClaim(epsilon=30.0), 0.01) is None
 
 
 def test_group_privacy_adds_up() -> None:

@@ -16,7 +16,7 @@ from dpaudit.released_data.anonymeter import run as module
 from dpaudit.released_data.anonymeter.run import (
     ENVIRONMENT,
     AnonymeterFinding,
-    built_environment,
+    require_environment,
     run_anonymeter,
 )
 
@@ -73,7 +73,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
     built = BuiltEnvironment(tmp_path, "3", {})
     monkeypatch.setattr(BuiltEnvironment, "python", Path(sys.executable))
-    monkeypatch.setattr(module, "built_environment", lambda: built)
+    monkeypatch.setattr(module, "require_environment", lambda: built)
     script = tmp_path / "script.py"
     monkeypatch.setattr(module, "_SCRIPT", script)
     return script
@@ -122,7 +122,7 @@ def test_without_its_environment_it_says_how_to_make_it(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(RegistryError, match="run: dpaudit env create anonymeter"):
-        built_environment()
+        require_environment()
 
 
 def test_the_command_line_knows_the_environment(

@@ -11,7 +11,7 @@ from dpaudit.released_data.copies import (
     find_copies,
     nearness_thresholds,
 )
-from dpaudit.released_data.rows import nearest
+from dpaudit.released_data.rows import find_nearest
 
 N = 2000
 
@@ -24,7 +24,7 @@ def found(train: FloatArray, synthetic: FloatArray, holdout: FloatArray | None) 
     synthetic_32 = synthetic.astype(np.float32)
 
     def to(of: FloatArray) -> Distances:
-        return nearest(of.astype(np.float32), synthetic_32, neighbours=1).distances[:, 0]
+        return find_nearest(of.astype(np.float32), synthetic_32, neighbours=1).distances[:, 0]
 
     return find_copies(
         Copied(

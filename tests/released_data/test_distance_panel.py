@@ -1,7 +1,7 @@
 import numpy as np
 
 from dpaudit.released_data.linkage import DistancePanel, distance_panel
-from dpaudit.released_data.rows import nearest
+from dpaudit.released_data.rows import find_nearest
 
 
 def rows(n: int, seed: int) -> np.ndarray:
@@ -10,8 +10,8 @@ def rows(n: int, seed: int) -> np.ndarray:
 
 def panel(train: np.ndarray, synthetic: np.ndarray, holdout: np.ndarray | None) -> DistancePanel:
     return distance_panel(
-        nearest(synthetic, train, neighbours=2).distances,
-        None if holdout is None else nearest(synthetic, holdout, neighbours=2).distances,
+        find_nearest(synthetic, train, neighbours=2).distances,
+        None if holdout is None else find_nearest(synthetic, holdout, neighbours=2).distances,
     )
 
 

@@ -5,8 +5,8 @@ import pytest
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.released_data.inference import Guesser, Inference, chosen_secrets, infer_attributes
-from dpaudit.released_data.rows import encoded
+from dpaudit.released_data.inference import Guesser, Inference, choose_secrets, infer_attributes
+from dpaudit.released_data.rows import encode
 
 SCHEMA = Schema(
     columns=(
@@ -35,9 +35,9 @@ def inferred(
     train: pd.DataFrame, synthetic: pd.DataFrame, holdout: pd.DataFrame | None
 ) -> dict[tuple[str, Guesser], Inference]:
     found = infer_attributes(
-        encoded(train, SCHEMA),
-        encoded(synthetic, SCHEMA),
-        None if holdout is None else encoded(holdout, SCHEMA),
+        encode(train, SCHEMA),
+        encode(synthetic, SCHEMA),
+        None if holdout is None else encode(holdout, SCHEMA),
         SCHEMA,
         secrets=("secret", "public", "c"),
         rng=np.random.default_rng(0),
@@ -73,7 +73,7 @@ def test_without_a_holdout_nothing_is_proved() -> None:
 
 
 def test_secrets_are_the_label_and_the_first_columns_unless_they_are_named() -> None:
-    assert chosen_secrets(None, SCHEMA) == ("secret", "a", "b", "c", "public")
-    assert chosen_secrets(["b", "b"], SCHEMA) == ("b",)
+    assert choose_secrets(None, SCHEMA) == ("secret", "a", "b", "c", "public")
+    assert choose_secrets(["b", "b"], SCHEMA) == ("b",)
     with pytest.raises(SettingsError, match=r"'secrat', which is no column \(did you mean"):
-        chosen_secrets(["secrat"], SCHEMA)
+        choose_secrets(["secrat"], SCHEMA)

@@ -18,9 +18,9 @@ from dpaudit.model.schema import Schema
 from dpaudit.released_data import linkage, scores
 from dpaudit.released_data.audit import canaries_of
 from dpaudit.released_data.conclusion import ReleasedFinding, conclude
-from dpaudit.released_data.membership import parted, recognise
+from dpaudit.released_data.membership import draw_fitting_part, recognise
 from dpaudit.released_data.result import released_schema
-from dpaudit.released_data.rows import Encoded, NearestRows, nearest
+from dpaudit.released_data.rows import Encoded, NearestRows, find_nearest
 from dpaudit.released_data.scores import membership_scores
 from dpaudit.released_data.tables import load_released
 
@@ -167,8 +167,8 @@ def test_over_splits_such_a_release_is_seldom_called_a_leak(runs: int) -> None:
         split = dpaudit.split(DATA[:300], seed=seed)
         tables = load_released(split.train, table(150, seed + 99), split.holdout, schema=SCHEMA)
         rows = canaries_of(tables, None, seed=seed)
-        seen = membership_scores(rows.real, tables.synthetic, SCHEMA, of=rows.of).seen
-        parts = parted(len(rows.of), rng)
+        seen = membership_scores(rows.real, tables.synthetic, SCHEMA, of=rows.rows).seen
+        parts = draw_fitting_part(len(rows.rows), rng)
         alarms += recognise(seen, rows.inside, parts, rng, confidence=0.95).p_value <= 0.05
     assert alarms <= binom.ppf(0.999, runs, 0.05)
 
@@ -219,13 +219,13 @@ def test_every_row_is_searched_for_once_and_near_copies_are_counted(
 
     def counting(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
         searched.append((len(queries), len(reference)))
-        return nearest(queries, reference, neighbours=neighbours)
+        return find_nearest(queries, reference, neighbours=neighbours)
 
     shaken = SPLIT.train.copy()
     shaken["x0"] = (shaken["x0"] + 1e-4).clip(-9, 9)
     shaken = pd.concat([shaken[:200], table(500, 8)], ignore_index=True)
     for module in (scores, linkage):
-        monkeypatch.setattr(module, "nearest", counting)
+        monkeypatch.setattr(module, "find_nearest", counting)
     found = dpaudit.audit_data(shaken, SPLIT.train, SPLIT.holdout, schema=SCHEMA, secrets=["c"])
     assert [of for of in searched if of[1] == len(shaken)] == [(len(DATA), len(shaken))]
     near = found.linkage.copies.near[0].records
@@ -261,7 +261,7 @@ def test_the_order_of_real_rows_says_nothing_of_membership() -> None:
             (~canaries.inside, tables.holdout, canaries.others),
         ):
             assert table is not None
-            found = canaries.real.iloc[canaries.of[kind]]
+            found = canaries.real.iloc[canaries.rows[kind]]
             assert (found.to_numpy() == table.iloc[rows].to_numpy()).all()
 
 

@@ -7,19 +7,19 @@ from scipy.stats import binom
 from dpaudit.bounds import one_run_in_turn
 from dpaudit.released_data import membership as module
 from dpaudit.released_data.membership import (
+    benjamini_hochberg,
     detectable_copies,
-    discovered,
+    draw_fitting_part,
     enough,
+    find_risky_rows,
     fit_calibration,
     gain,
     guesses,
     p_value,
-    parted,
-    phantom,
+    phantom_p_value,
     recognise,
     released_bound,
     released_power,
-    riskiest,
 )
 from dpaudit.released_data.scores import MembershipScores
 
@@ -40,11 +40,11 @@ def test_false_alarms_are_as_rare_as_they_may_be() -> None:
     runs, alarms, bounds, phantoms = 80, 0, 0, 0
     for _ in range(runs):
         scores, inside = noise(160), coins(160)
-        fitting = parted(160, RNG)
+        fitting = draw_fitting_part(160, RNG)
         found = recognise(scores, inside, fitting, RNG, confidence=0.95)
         alarms += found.p_value <= 0.05
         bounds += released_bound(found.right, delta=0.0, confidence=0.95) > 0.0
-        ghost = phantom(scores, inside, RNG)
+        ghost = phantom_p_value(scores, inside, RNG)
         phantoms += ghost is not None and ghost <= 0.05
     most = binom.ppf(0.999, runs, 0.05)
     assert alarms <= most
@@ -60,7 +60,7 @@ def test_a_private_mechanism_is_not_accused() -> None:
         inside = coins(300)
         told = inside ^ (RNG.random(300) > np.e / (1 + np.e))
         scores = {"told": told + RNG.normal(size=300) / 100}
-        found = recognise(scores, inside, parted(300, RNG), RNG, confidence=0.95)
+        found = recognise(scores, inside, draw_fitting_part(300, RNG), RNG, confidence=0.95)
         proved = released_bound(found.right, delta=0.0, confidence=0.95)
         wrong += proved > 1.0
         found_any += proved > 0.2
@@ -72,7 +72,7 @@ def test_a_leak_is_found_and_chosen() -> None:
     inside = coins(1000)
     scores = noise(1000)
     scores["other"] = scores["other"] + 10.0 * (inside & (RNG.random(1000) < 0.1))
-    found = recognise(scores, inside, parted(1000, RNG), RNG, confidence=0.95)
+    found = recognise(scores, inside, draw_fitting_part(1000, RNG), RNG, confidence=0.95)
     assert found.attack == "other"
     assert found.p_value == pytest.approx(1e-4)
     assert released_bound(found.right, delta=0.0, confidence=0.95) > 0.5
@@ -86,7 +86,7 @@ def test_limits_on_the_false_positive_rate_hold_together() -> None:
     runs, wrong = 80, 0
     for _ in range(runs):
         scores, inside = RNG.normal(size=400), coins(400)
-        fitting = parted(400, RNG)
+        fitting = draw_fitting_part(400, RNG)
         found = recognise({"one": scores}, inside, fitting, RNG, confidence=0.9)
         known = np.sort(scores[fitting & ~inside])[::-1]
         true = [norm.sf(known[int(rate.nominal * len(known))]) for rate in found.rates]
@@ -99,8 +99,8 @@ def test_limits_on_the_false_positive_rate_hold_together() -> None:
 
 
 def test_the_parts_do_not_depend_on_membership_and_are_bounded() -> None:
-    assert (~parted(101, RNG)).sum() == 50
-    assert (~parted(50_000, RNG)).sum() == 10_000
+    assert (~draw_fitting_part(101, RNG)).sum() == 50
+    assert (~draw_fitting_part(50_000, RNG)).sum() == 10_000
 
 
 def test_too_few_of_a_kind_are_not_tested() -> None:
@@ -109,7 +109,7 @@ def test_too_few_of_a_kind_are_not_tested() -> None:
     assert not enough(inside, np.arange(100) % 2 == 0)
     inside[:10] = True
     assert enough(inside, np.arange(100) % 2 == 0)
-    assert phantom(noise(100), np.arange(100) > 12, RNG) is None
+    assert phantom_p_value(noise(100), np.arange(100) > 12, RNG) is None
 
 
 def test_calibration_never_fall_and_pool_what_violates() -> None:
@@ -171,7 +171,7 @@ def test_risky_rows_are_named_and_seldom_falsely() -> None:
         inside, leaked = coins(2000), RNG.random(2000) < 0.08
         scores = noise(2000)
         scores["other"] = scores["other"] + 20.0 * (inside & leaked)
-        rows = [one.row for one in riskiest(scores, inside, RNG)]
+        rows = [one.row for one in find_risky_rows(scores, inside, RNG)]
         named += len(rows)
         false += sum(not (inside & leaked)[row] for row in rows) / max(1, len(rows))
         assert inside[rows].all()
@@ -180,19 +180,19 @@ def test_risky_rows_are_named_and_seldom_falsely() -> None:
 
 
 def test_without_a_leak_hardly_ever_a_row_is_named() -> None:
-    named = sum(bool(riskiest(noise(400), coins(400), RNG)) for _ in range(100))
+    named = sum(bool(find_risky_rows(noise(400), coins(400), RNG)) for _ in range(100))
     assert named <= binom.ppf(0.999, 100, 0.05)
 
 
 def test_step_up_refutes_what_benjamini_and_hochberg_do() -> None:
     p_values = np.array([0.5, 0.011, 0.001, 0.02, 0.9])
-    assert discovered(p_values, rate=0.05).tolist() == [False, True, True, True, False]
-    assert not discovered(np.array([0.9, 0.2]), rate=0.05).any()
-    assert discovered(np.array([]), rate=0.05).shape == (0,)
+    assert benjamini_hochberg(p_values, rate=0.05).tolist() == [False, True, True, True, False]
+    assert not benjamini_hochberg(np.array([0.9, 0.2]), rate=0.05).any()
+    assert benjamini_hochberg(np.array([]), rate=0.05).shape == (0,)
 
 
 def test_copies_that_would_be_found_are_found() -> None:
-    inside, fitting = coins(2000), parted(2000, RNG)
+    inside, fitting = coins(2000), draw_fitting_part(2000, RNG)
     seen = {"one": RNG.normal(size=2000)}
     scores = MembershipScores(seen, {"one": seen["one"] + 9.0})
     share = detectable_copies(scores, inside, fitting, RNG, level=0.05)
@@ -203,21 +203,21 @@ def test_copies_that_would_be_found_are_found() -> None:
 
 
 def test_copies_that_score_as_other_rows_do_would_not_be_found() -> None:
-    inside, fitting = coins(400), parted(400, RNG)
+    inside, fitting = coins(400), draw_fitting_part(400, RNG)
     seen = {"one": RNG.normal(size=400)}
     hidden = MembershipScores(seen, {"one": RNG.permutation(seen["one"])})
     assert detectable_copies(hidden, inside, fitting, RNG, level=0.05) is None
 
 
 def test_a_leak_that_is_there_does_not_count_as_one_that_would_be_found() -> None:
-    inside, fitting = coins(400), parted(400, RNG)
+    inside, fitting = coins(400), draw_fitting_part(400, RNG)
     leaky = {"one": RNG.normal(size=400) + 3.0 * inside}
     hidden = MembershipScores(leaky, {"one": RNG.permutation(leaky["one"])})
     assert detectable_copies(hidden, inside, fitting, RNG, level=0.05) is None
 
 
 def test_the_attack_that_sees_copies_is_chosen_for_them() -> None:
-    inside, fitting = coins(2000), parted(2000, RNG)
+    inside, fitting = coins(2000), draw_fitting_part(2000, RNG)
     seen = noise(2000)
     blind = {"one": seen["one"], "other": seen["other"] + 9.0}
     share = detectable_copies(MembershipScores(seen, blind), inside, fitting, RNG, level=0.05)

@@ -5,7 +5,7 @@ import pytest
 from dpaudit.errors import MissingExtraError, SettingsError
 from dpaudit.model.schema import Schema
 from dpaudit.released_data import rows as module
-from dpaudit.released_data.rows import encoded, nearest, nearest_others
+from dpaudit.released_data.rows import encode, find_nearest, nearest_others
 
 
 def rows(n: int, width: int = 6, seed: int = 0) -> np.ndarray:
@@ -18,7 +18,7 @@ def by_hand(queries: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 def test_it_finds_what_comparing_every_pair_finds() -> None:
     queries, reference = rows(50), rows(200, seed=1)
-    found = nearest(queries, reference, neighbours=3)
+    found = find_nearest(queries, reference, neighbours=3)
     expected = by_hand(queries, reference)
     assert (found.indices == expected.argsort(axis=1)[:, :3]).all()
     assert found.distances == pytest.approx(np.sort(expected, axis=1)[:, :3], abs=1e-6)
@@ -26,7 +26,7 @@ def test_it_finds_what_comparing_every_pair_finds() -> None:
 
 def test_a_copy_is_at_zero_not_at_a_rounding_error() -> None:
     reference = rows(300, width=100)
-    found = nearest(reference[40:60], reference, neighbours=1)
+    found = find_nearest(reference[40:60], reference, neighbours=1)
     assert (found.distances == 0.0).all()
     assert (found.indices[:, 0] == np.arange(40, 60)).all()
 
@@ -44,20 +44,20 @@ def test_a_row_is_not_its_own_neighbour_but_its_copy_is() -> None:
 @pytest.mark.parametrize("neighbours", [0, 11])
 def test_more_neighbours_than_rows_are_refused(neighbours: int) -> None:
     with pytest.raises(SettingsError, match="from 1 to 10"):
-        nearest(rows(3), rows(10), neighbours=neighbours)
+        find_nearest(rows(3), rows(10), neighbours=neighbours)
     with pytest.raises(SettingsError, match="from 1 to 9"):
         nearest_others(rows(10), neighbours=10 if neighbours else 0)
 
 
 def test_no_query_has_no_neighbours() -> None:
-    assert nearest(rows(0), rows(10), neighbours=2).distances.shape == (0, 2)
+    assert find_nearest(rows(0), rows(10), neighbours=2).distances.shape == (0, 2)
 
 
 def test_large_tables_ask_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGE", 10)
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[large\]'"):
-        nearest(rows(3), rows(10), neighbours=1)
+        find_nearest(rows(3), rows(10), neighbours=1)
 
 
 def test_the_index_finds_every_copy_and_nearly_every_neighbour(
@@ -65,9 +65,9 @@ def test_the_index_finds_every_copy_and_nearly_every_neighbour(
 ) -> None:
     reference = rows(20_000, width=12)
     queries = np.concatenate([reference[:500], rows(500, width=12, seed=1)])
-    exact = nearest(queries, reference, neighbours=2)
+    exact = find_nearest(queries, reference, neighbours=2)
     monkeypatch.setattr(module, "LARGE", 10)
-    found = nearest(queries, reference, neighbours=2)
+    found = find_nearest(queries, reference, neighbours=2)
     assert (found.distances[:500, 0] == 0.0).all()
     assert np.isclose(found.distances, exact.distances, atol=1e-6).mean() > 0.9
     assert (found.distances >= exact.distances - 1e-6).all()
@@ -77,6 +77,6 @@ def test_encoding_block_by_block_is_encoding(monkeypatch: pytest.MonkeyPatch) ->
     table = pd.DataFrame({"x": [0.0, 1.0, 4.0], "c": ["a", "b", "a"]})
     schema = Schema.infer(table)
     monkeypatch.setattr(module, "_ROWS_AT_ONCE", 2)
-    found = encoded(table, schema)
+    found = encode(table, schema)
     assert found.dtype == np.float32
     assert found.tolist() == [[0.0, 1.0, 0.0], [0.25, 0.0, 1.0], [1.0, 1.0, 0.0]]

@@ -21,7 +21,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.released_data.audit import canaries_of
 from dpaudit.released_data.conclusion import ReleasedFinding
 from dpaudit.released_data.copies import find_outliers
-from dpaudit.released_data.membership import parted, recognise, released_bound
+from dpaudit.released_data.membership import draw_fitting_part, recognise, released_bound
 from dpaudit.released_data.result import released_schema
 from dpaudit.released_data.scores import (
     BEST_ROW,
@@ -180,9 +180,9 @@ def test_randomised_response_per_patient_is_not_flagged(releases: int, most: int
         tables = load_released(parts.train, synthetic, parts.holdout, schema=SCHEMA, unit="patient")
         canaries = canaries_of(tables, parts.coins, seed=seed)
         assert canaries.units is not None
-        rows = membership_scores(canaries.real, tables.synthetic, SCHEMA, of=canaries.of)
+        rows = membership_scores(canaries.real, tables.synthetic, SCHEMA, of=canaries.rows)
         inside = canaries.inside[canaries.units.first]
-        fitting = parted(len(inside), rng)
+        fitting = draw_fitting_part(len(inside), rng)
         seen = unit_scores(rows, canaries.units).seen
         right = recognise(seen, inside, fitting, rng, confidence=0.95).right
         assert len(right) == patients // 2

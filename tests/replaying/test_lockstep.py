@@ -84,7 +84,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> Any:
             found.append(look(own))
             return SimpleNamespace()
 
-        monkeypatch.setattr("dpaudit.replaying.run._replay_record", ended)
+        monkeypatch.setattr("dpaudit.replaying.run.replay_record", ended)
         replayed(train)
         return found[0]
 

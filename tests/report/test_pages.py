@@ -27,7 +27,7 @@ from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditBrief, AuditRecord
 from dpaudit.results.structure import Picture
 from dpaudit.results.verdict import Verdict
-from dpaudit.trace.catalogue import found
+from dpaudit.trace.catalogue import flaw
 from dpaudit.trace.run import TraceReport, trace_page
 from outline import accessibility_faults
 
@@ -43,7 +43,7 @@ def trace_report() -> TraceReport:
         source="table.csv",
         schema_inferred=False,
         seed=0,
-        findings=(found("noise-wrong-scale", "scale 1 where 2 is accounted for"),),
+        findings=(flaw("noise-wrong-scale", "scale 1 where 2 is accounted for"),),
         checked=("noise-wrong-law", "delta-xor"),
         not_checked={"gradients-not-clipped": "no gradients were recorded"},
         date=DAY,
@@ -142,7 +142,7 @@ def test_a_terminal_shows_the_heading_the_facts_and_the_next_step(
         assert lines[0].startswith(f"{page.word}  "), name
         assert max(map(len, lines)) <= 80, name
         assert all(f"\n{row.label}" in text for row in page.facts), name
-        assert f"\nnext      {page.next_step.said[0].split()[0]} " in text, name
+        assert f"\nnext      {page.next_step.sentences[0].split()[0]} " in text, name
         assert all(block.title in lines for block in page.terminal), name
 
 

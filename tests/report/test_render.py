@@ -22,7 +22,7 @@ from dpaudit.report.content import audit_page
 from dpaudit.report.figures import draw
 from dpaudit.report.render import (
     _breakable,
-    _coded,
+    _code,
     _whole_words,
     page_html,
     render_html,
@@ -637,5 +637,5 @@ def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> No
 
 
 def test_names_between_backticks_are_code_and_stay_text() -> None:
-    assert _coded("`<b>` & `x`") == "<code>&lt;b&gt;</code> &amp; <code>x</code>"
+    assert _code("`<b>` & `x`") == "<code>&lt;b&gt;</code> &amp; <code>x</code>"
     assert _breakable("`rows[1]` - `rows[2]`") == "<code>rows[1]</code> - <code>rows[2]</code>"

@@ -14,7 +14,7 @@ from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.advice import next_step
 from dpaudit.results.odds import in_odds
 from dpaudit.results.record import AuditRecord, SameTables
-from dpaudit.results.sentences import lead, unseen
+from dpaudit.results.sentences import hidden_target, lead
 from dpaudit.results.summary import summary_lines
 from dpaudit.results.verdict import FRESH_TRIALS
 
@@ -70,7 +70,7 @@ def test_a_proved_leak_leaves_no_doubt_that_the_record_shows(record_of: Make) ->
         assert (
             "may rarely or never change the synthetic table" in "\n".join(summary_lines(found))
         ) == said
-        assert ("may rarely or never change the synthetic table" in unseen(found)) == said
+        assert ("may rarely or never change the synthetic table" in hidden_target(found)) == said
 
 
 def test_explain_is_proposed_where_there_is_something_to_fix_with_its_cost(record_of: Make) -> None:

@@ -33,7 +33,7 @@ from dpaudit.model.claim import (
     NoClaim,
     PrivacyClaim,
 )
-from dpaudit.results.document import Document, completed, from_document, to_document
+from dpaudit.results.document import Document, complete, from_document, to_document
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import result_schema
 
@@ -90,7 +90,7 @@ def test_a_key_that_came_later_is_read_as_null(
     part[key] = None
     assert written == example
     del part[key]
-    whole = completed(AuditRecord, example)
+    whole = complete(AuditRecord, example)
     assert list(functools.reduce(operator.getitem, inside, whole)) == list(
         functools.reduce(operator.getitem, inside, written)
     )

@@ -10,7 +10,7 @@ import pytest
 from dpaudit.plugins.protocols import THE_TRIAL, FeatureName
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.document import from_document, to_document
-from dpaudit.results.leaks import Carrier, carrier, feature, in_order, leak_reason
+from dpaudit.results.leaks import Carrier, by_importance, carrier, feature, leak_reason
 from dpaudit.results.record import AuditRecord, Leak
 from dpaudit.results.summary import summary_lines
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
@@ -57,12 +57,12 @@ def test_an_important_feature_is_named() -> None:
     assert carrier(leaks) is Carrier.FEATURES
     assert leak_reason(leaks, ()) == "the leak is in maximum (A)"  # B adds nothing to it
     both = (*leaks, Leak(feature="min", column="B", importance=0.02, separation=0.1))
-    assert leak_reason(in_order(both), ()) == "the leak is in maximum (A); minimum (B)"
+    assert leak_reason(by_importance(both), ()) == "the leak is in maximum (A); minimum (B)"
 
 
 def test_features_that_repeat_each_other_are_listed_by_separation() -> None:
     assert carrier(ALIKE) is Carrier.MANY
-    assert in_order(ALIKE[::-1]) == list(ALIKE)
+    assert by_importance(ALIKE[::-1]) == list(ALIKE)
     reason = leak_reason(ALIKE, ())
     assert reason == "many redundant features: maximum (A, B, C)"
 

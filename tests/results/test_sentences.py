@@ -12,7 +12,7 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.sentences import (
     EXPOSURES_NAMED,
     claim_and_proof,
-    exposed,
+    exposure_text,
     headline,
     lead,
     reaches_limit,
@@ -176,11 +176,11 @@ def test_nothing_was_tried_where_no_attack_was_scored(record_of: Make) -> None:
 
 def test_a_record_with_many_facts_is_described_by_the_first() -> None:
     facts = [Exposure(Fact.MAXIMUM, "a"), *(Exposure(Fact.CATEGORY, str(n)) for n in range(9))]
-    said = exposed(facts)
+    said = exposure_text(facts)
     assert said.startswith("sole maximum of a; only one of its category in 0, 1,")
     assert said.endswith("5 and 6; 2 more")
     assert len(facts) - EXPOSURES_NAMED == 2
-    assert exposed([]) == "no record alone has an extreme or unique value, so the farthest"
+    assert exposure_text([]) == "no record alone has an extreme or unique value, so the farthest"
 
 
 def test_an_upper_limit_below_the_detectable_epsilon_is_said_once(record_of: Make) -> None:

@@ -105,7 +105,7 @@ def test_all_counts_of_votes_together_err_as_seldom_as_one_test() -> None:
     def tested(extra: int) -> object:
         released = right + extra * (np.arange(21) == 10)
         labels = np.concatenate([np.arange(runs) < count for count in released]).astype(int)
-        return noise._tested(SimpleNamespace(ones=ones, labels=labels), table)  # type: ignore[arg-type]
+        return noise._test_votes(SimpleNamespace(ones=ones, labels=labels), table)  # type: ignore[arg-type]
 
     alone = next(extra for extra in range(500) if p_value(extra) <= ERROR)
     together = next(extra for extra in range(500) if 21 * p_value(extra) <= ERROR)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from dpaudit.auditing.checks import CONFIDENCE, CONTROLS, control_claim, judge, unfinished
+from dpaudit.auditing.checks import CONFIDENCE, CONTROLS, control_claim, judge, unfinished_control
 from dpaudit.auditing.game import BestAttack, Findings, Game, Run, TrainingCount
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
 from dpaudit.auditing.one_run.marginals import interference
@@ -168,7 +168,7 @@ def _judge_control(role: Role, training: Outcome, spec: OneRunSpec) -> ControlOu
     highest = power(spec.canaries, claim, confidence).max_provable
     guessed = _guess(training, spec)
     if not guessed:
-        return unfinished(role, f"its training failed ({training.error})", highest=highest)
+        return unfinished_control(role, f"its training failed ({training.error})", highest=highest)
     guarantee = guarantee_of(claim)
     bounds = [attack.bound(guarantee, confidence=confidence) for attack in guessed]
     bound = max(bounds)
@@ -181,7 +181,7 @@ def _judge_control(role: Role, training: Outcome, spec: OneRunSpec) -> ControlOu
         auc=best.auc,
         highest=highest,
         hidden=f"a generator that ignores its data revealed no coin: {seen}",
-        found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
+        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
         caught=f"a generator that releases its training rows was caught: {seen}",
         missed="a generator that releases its training rows was not caught ({bound}): "
         f"{seen}; ask for more `rows`",

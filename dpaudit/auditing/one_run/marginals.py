@@ -130,14 +130,14 @@ def _counts(game: GameView, table: pd.DataFrame) -> Iterator[_Counts]:
     ends = np.cumsum([len(game.others), len(game.target)])
     owners, m = schema.owners(game.target), _number(game)
     for marginal in marginals_of(schema):
-        joint = np.ravel_multi_index(coded[:, marginal].T, [cells[one] for one in marginal])
-        found, place = np.unique(joint, return_inverse=True)
+        joint = np.ravel_multi_index(coded[:, marginal].T, [cells[column] for column in marginal])
+        occupied, place = np.unique(joint, return_inverse=True)
         parts = np.split(place, ends)
         known, own, drawn = (
-            np.bincount(part, minlength=len(found)).astype(float) for part in parts
+            np.bincount(part, minlength=len(occupied)).astype(float) for part in parts
         )
         cells_of = (np.ones(len(owners)), (owners, parts[1]))
-        held = scipy.sparse.csr_array(cells_of, shape=(m, len(found)))
+        held = scipy.sparse.csr_array(cells_of, shape=(m, len(occupied)))
         yield _Counts(known=known, canaries=own, drawn=drawn, held=held)
 
 
@@ -190,18 +190,18 @@ def codes_of(values: FloatArray, schema: Schema) -> tuple[Codes, tuple[int, ...]
     codes = np.empty(values.shape, dtype=np.int64)
     cells = []
     for place, column in enumerate(schema.columns):
-        found = values[:, place]
+        numbers = values[:, place]
         if column.kind.numeric:
             lower, upper = column.bounds
             whole = column.kind is Kind.INTEGER
             bins = int(min(BINS, upper - lower + 1)) if whole else BINS
-            share = (np.clip(found, lower, upper) - lower) / (upper - lower + whole)
+            share = (np.clip(numbers, lower, upper) - lower) / (upper - lower + whole)
             missing = np.isnan(share)
             codes[:, place] = np.minimum(np.where(missing, 0.0, share) * bins, bins - 1)
             codes[missing, place] = bins
         else:
             bins = len(column.categories)
-            codes[:, place] = np.where(found < 0, bins - found - 1, found)
+            codes[:, place] = np.where(numbers < 0, bins - numbers - 1, numbers)
         cells.append(bins + 2)
     return codes, tuple(cells)
 

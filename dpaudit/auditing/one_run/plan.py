@@ -108,7 +108,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], detect: float 
         unit="canaries",
         scored="guesses",
         asked=asked,
-        rows=tuple(map(row, sorted({asked, *(one for one in ALTERNATIVES if one <= most)}))),
+        rows=tuple(map(row, sorted({asked, *(n for n in ALTERNATIVES if n <= most)}))),
         needed=needed,
         of=f"{counted(attacks, 'attack')} on one training",
         attacks=attacks,

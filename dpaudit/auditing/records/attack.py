@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge, unfinished
+from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge, unfinished_control
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, MIN_FITTED, score, train_scorer
@@ -135,7 +135,7 @@ def fit_records(
     Raises:
         AttackError: If its `fit` raises, or its scorer does not give one finite score per vector.
     """
-    ways = [_pooled]
+    ways = [_pool]
     if min(included.sum(axis=0).min(), (~included).sum(axis=0).min()) >= MIN_FITTED:
         ways.append(_alone)
     standard = _standard(features)
@@ -220,7 +220,7 @@ def _standard(features: FloatArray) -> Callable[[FloatArray], FloatArray]:
     return standard
 
 
-def _pooled(
+def _pool(
     attack: Attack, features: FloatArray, included: BoolArray, rng: np.random.Generator
 ) -> ScoreRecords:
     """One scorer that learns from every record of every model."""
@@ -339,7 +339,7 @@ def judge_control(
         The result.
     """
     if evaluation is None:
-        return unfinished(role, "too few of its models finished", highest=highest)
+        return unfinished_control(role, "too few of its models finished", highest=highest)
     seen = f"{int(evaluation.right.sum())} of {int(evaluation.made.sum())} guesses were right"
     return judge(
         role,
@@ -347,7 +347,7 @@ def judge_control(
         auc=evaluation.auc,
         highest=highest,
         hidden=f"a generator that ignores its data revealed no coin: {seen}",
-        found=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
+        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
         caught=f"a generator that copies the records it saw was caught: {seen}",
         missed="a generator that copies the records it saw was not caught ({bound}): "
         f"{seen}; these attacks cannot see these records",

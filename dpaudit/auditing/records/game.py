@@ -271,10 +271,10 @@ def _attack_outcome(attack: RecordsEvaluation) -> AttackOutcome:
 
 def _counts(attack: RecordsEvaluation) -> Counts:
     """Errors at odds of 1 : 1, over all records of the scored models that finished."""
-    said = attack.odds >= EVEN_ODDS.value
+    guessed = attack.odds >= EVEN_ODDS.value
     return Counts(
-        false_negatives=int((~said & attack.included).sum()),
-        false_positives=int((said & ~attack.included).sum()),
+        false_negatives=int((~guessed & attack.included).sum()),
+        false_positives=int((guessed & ~attack.included).sum()),
         n_in=int(attack.included.sum()),
         n_out=int((~attack.included).sum()),
     )

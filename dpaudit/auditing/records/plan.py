@@ -163,13 +163,13 @@ def caught_with(
     Returns:
         One for each number, in order.
     """
-    found = []
+    leaks = []
     for k in records:
         coins = coin_plan(settings, claim, records=k)
         seen = coins.detectable_shift(claim.epsilon, power=POWER)
         together = None if seen is None else shift_needed(seen, k)
-        found.append(Caught(k, coins.trials, seen, together))
-    return found
+        leaks.append(Caught(k, coins.trials, seen, together))
+    return leaks
 
 
 def most_sensitive(leaks: Mapping[int, float | None]) -> int | None:
@@ -211,7 +211,7 @@ def what_decides_instead(
 
     target = largest_detectable(claim) if detect is None else detect
     of = subject.population
-    found = []
+    rows = []
     for records in _RECORDS_TRIED if of_one.also_records else ():
         too_many = of is not None and records > LARGEST_SHARE * of.number
         if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
@@ -219,7 +219,7 @@ def what_decides_instead(
         game = ManyRecords(attacks=settings.game.attacks, shadow_models=models, records=records)
         reached = power(AuditSettings(game=game, confidence=settings.confidence), claim)
         if reached.detectable is not None and reached.detectable <= target:
-            found.append(
+            rows.append(
                 Row(
                     "instead",
                     f"{models} models with `records={records}` detect epsilon "
@@ -228,11 +228,11 @@ def what_decides_instead(
                 )
             )
             break
-    found.append(Row("instead", "`dpaudit replay` says what each line of Python code spends"))
+    rows.append(Row("instead", "`dpaudit replay` says what each line of Python code spends"))
     if of_one.also_records:
         stronger = "it makes attacks stronger but leaves the limit as it is"
-        found.append(Row("not", f'`access="released"`: {stronger}'))
-    return tuple(found)
+        rows.append(Row("not", f'`access="released"`: {stronger}'))
+    return tuple(rows)
 
 
 def sizing(
@@ -277,18 +277,18 @@ def sizing(
     )
 
 
-def _lines(found: Sequence[Caught], game: ManyRecords) -> Iterator[str]:
+def _lines(leaks: Sequence[Caught], game: ManyRecords) -> Iterator[str]:
     """A table of the leak that each number of records detects, with the best number."""
     models = game.shadow_models
     yield f"Gaussian leak of every record, in mu, that {models} models detect with 80 % power:"
     table = [("records", "guesses", "each in its own statistic", "all in one", "")]
-    for one in found:
-        mark = "this audit" if one.records == game.records else ""
-        sizes = str(one.records), str(one.guesses)
-        table.append((*sizes, _shown(one.apart), _shown(one.together), mark))
+    for leak in leaks:
+        mark = "this audit" if leak.records == game.records else ""
+        sizes = str(leak.records), str(leak.guesses)
+        table.append((*sizes, _shown(leak.apart), _shown(leak.together), mark))
     yield from aligned(table, numeric={0, 1, 2, 3})
-    apart = most_sensitive({one.records: one.apart for one in found})
-    together = most_sensitive({one.records: one.together for one in found})
+    apart = most_sensitive({leak.records: leak.apart for leak in leaks})
+    together = most_sensitive({leak.records: leak.together for leak in leaks})
     if apart is not None:
         best = f"{counted(apart, 'record')} if each leaks in its own statistic"
         if together is not None:

@@ -42,7 +42,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
     Args:
         counts: Trials of each world that were run, and that failed.
         highest: The largest provable epsilon without failures.
-        left: The same with these failures.
+        left: The largest provable epsilon with these failures.
 
     Returns:
         The check; failures that differ between worlds (Fisher's exact test) weaken the verdict,

@@ -17,7 +17,7 @@ from dpaudit.auditing.checks import (
     CONTROLS,
     auc_by_chance,
     judge,
-    unfinished,
+    unfinished_control,
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED, Evaluation
@@ -213,7 +213,7 @@ def judge_control(
         The result.
     """
     if best is None:
-        return unfinished(role, "too few of its models finished", highest=highest)
+        return unfinished_control(role, "too few of its models finished", highest=highest)
     counts = best.counts
     scored = counts.n_in + counts.n_out
     right = scored - counts.false_negatives - counts.false_positives
@@ -243,7 +243,7 @@ def judge_control(
         auc=best.auc,
         highest=highest,
         hidden=f"nothing was found in a generator that ignores its data: {seen}",
-        found="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
+        detected="a generator that ignores its data seems to leak ({bound}): the two worlds differ "
         "in more than the record",
         caught=f"a generator that {leaks} was caught: {right} of {scored} scored models "
         f"right{most} ({{bound}}{level})",

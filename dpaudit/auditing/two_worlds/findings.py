@@ -41,7 +41,7 @@ from dpaudit.model.claim import Claim
 from dpaudit.plugins.access import AnyAttack, access_of
 from dpaudit.plugins.protocols import FeatureName, FloatArray, World, is_seedable
 from dpaudit.results.game import AttackOutcome
-from dpaudit.results.leaks import in_order
+from dpaudit.results.leaks import by_importance
 from dpaudit.results.record import ControlOutcome, Leak, SameTables, TargetOfAudit
 from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power
@@ -342,8 +342,8 @@ def attribute(
         rng: Shuffles.
 
     Returns:
-        The features in the order of `in_order`: only those that separate the worlds or are combined
-        with others.
+        The features in the order of `by_importance`: only those that separate the worlds or are
+        combined with others.
     """
     step = -(-len(scored.member) // MOST_TRIALS)
     member, original = scored.member[::step], evaluation.scores[::step]
@@ -375,4 +375,4 @@ def attribute(
                 separation=round(float(separation[candidate]), 4),
             )
         )
-    return tuple(in_order(leaks)[:most])
+    return tuple(by_importance(leaks)[:most])

@@ -59,7 +59,7 @@ def power(
     if highest <= claim.value:
         return Power(highest, None)
     guarantee, confidence = guarantee_of(claim), settings.attack_confidence
-    failed = _failed(settings, false_negatives, false_positives)
+    failed = _errors_of_perfect(settings, false_negatives, false_positives)
     leaks = []
     if not settings.game.is_timed:
         known = _of_known_rule(settings)
@@ -70,7 +70,7 @@ def power(
         best = coins.detectable(claim.value, power=known)
         gaussian = coins.detectable_gaussian(claim.value, power=known)
         leaks.append(Detectable(best, gaussian))
-    return Power(highest, *(_least(found) for found in zip(*leaks, strict=True)))
+    return Power(highest, *(_least(values) for values in zip(*leaks, strict=True)))
 
 
 def highest_provable(
@@ -82,7 +82,7 @@ def highest_provable(
 ) -> float:
     """The upper limit of `power` alone, which takes far less time."""
     guarantee, confidence = guarantee_of(claim), settings.attack_confidence
-    failed = _failed(settings, false_negatives, false_positives)
+    failed = _errors_of_perfect(settings, false_negatives, false_positives)
     coins = _coins(settings, guarantee, false_negatives + false_positives)
     by_coins = 0.0 if coins is None else coins.provable()
     if settings.game.is_timed:
@@ -108,7 +108,7 @@ def _of_known_rule(settings: AuditSettings[TwoWorlds]) -> float:
     return POWER if settings.game.sequential else _KNOWN_RULE
 
 
-def _failed(
+def _errors_of_perfect(
     settings: AuditSettings[TwoWorlds], false_negatives: int, false_positives: int
 ) -> Counts:
     """Errors of a perfect attack on equally many scored trials of each world."""
@@ -131,9 +131,9 @@ def _coins(
     )
 
 
-def _least(found: Iterable[float | None]) -> float | None:
+def _least(values: Iterable[float | None]) -> float | None:
     """The smallest of some numbers; None if there is none."""
-    return min((one for one in found if one is not None), default=None)
+    return min((value for value in values if value is not None), default=None)
 
 
 def needed_shadow_models(

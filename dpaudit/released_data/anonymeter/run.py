@@ -35,11 +35,11 @@ _LEAST_ATTACKS: Final = 10
 _SECONDS: Final = 3600.0
 
 
-def built_environment() -> BuiltEnvironment:
-    """The environment, complete.
+def require_environment() -> BuiltEnvironment:
+    """The built environment of anonymeter.
 
     Raises:
-        RegistryError: If it has not been made; says how to make it.
+        RegistryError: If it has not been built; the message says how.
     """
     built = ENVIRONMENT.built
     if built is None:
@@ -55,11 +55,11 @@ class AnonymeterFinding(NamedTuple):
 
     Attributes:
         kind: "singling out, 1 column", "linkability", "inference", and so on.
-        secret: The column whose values were guessed; None of other attacks.
+        secret: The column whose values were guessed; None for other attacks.
         attacks: How often each table was attacked.
         train: Successes on train records.
         holdout: Successes on hold-out records, which were not trained on.
-        baseline: Successes of guessing at random.
+        baseline: Successes of random guessing.
         risk: Its privacy risk: (train - hold-out)/(1 - hold-out) of the rates, at least 0.
         low: Lower end of its confidence interval, by the normal approximation.
         high: Upper end.
@@ -78,8 +78,8 @@ class AnonymeterFinding(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _Plain(NamedTuple):
-    """A table as anonymeter takes it, and its columns for each original column."""
+class _PlainTable(NamedTuple):
+    """A table in anonymeter's form, and the columns that stand for each original column."""
 
     table: pd.DataFrame
     parts: Mapping[str, list[str]]
@@ -96,10 +96,10 @@ def run_anonymeter(
     rng: np.random.Generator,
     confidence: float,
 ) -> tuple[AnonymeterFinding, ...]:
-    """Runs all its attacks.
+    """Runs all attacks of the library.
 
-    Repeated records are left out, and train and hold-out get equally many: the library's correction
-    for unequal numbers counts queries, not successes.
+    Repeated records are left out, and train and hold-out are cut to equal sizes, because the
+    library corrects for unequal sizes by counting queries, not successes.
 
     Args:
         train: The train table, canonical.
@@ -108,19 +108,19 @@ def run_anonymeter(
         schema: Their schema.
         secrets: Columns whose values are guessed.
         rng: Draws the records and the seed of the library.
-        confidence: Confidence of its intervals, each by itself.
+        confidence: Confidence of each interval by itself.
 
     Returns:
-        Its findings.
+        A finding for each attack.
 
     Raises:
-        RegistryError: If its environment has not been made.
+        RegistryError: If anonymeter's environment has not been made.
         DataError: If train or hold-out have too few distinct records.
-        AttackError: If it fails.
+        AttackError: If anonymeter fails.
     """
-    built = built_environment()
+    built = require_environment()
     plain = {
-        name: _plain(table, schema)
+        name: _plain_table(table, schema)
         for name, table in (("train", train), ("synthetic", synthetic), ("holdout", holdout))
     }
     rows = min(MOST_ROWS, *(len(plain[name].table) for name in ("train", "holdout")))
@@ -149,34 +149,34 @@ def run_anonymeter(
             "confidence": confidence,
             "seed": int(rng.integers(2**32)),
         }
-        return _asked(built, request, Path(folder))
+        return _ask(built, request, Path(folder))
 
 
-def _asked(
+def _ask(
     built: BuiltEnvironment, request: Mapping[str, Any], folder: Path
 ) -> tuple[AnonymeterFinding, ...]:
     command = [str(built.python), "-I", str(_SCRIPT)]
     try:
         process = WorkerProcess(command, folder=folder)
         try:
-            found = process.ask(request, seconds=_SECONDS)["findings"]
+            findings = process.ask(request, seconds=_SECONDS)["findings"]
         finally:
             process.end()
         return tuple(
-            AnonymeterFinding(**{**one, "notes": tuple(map(str, one["notes"]))}) for one in found
+            AnonymeterFinding(**{**row, "notes": tuple(map(str, row["notes"]))}) for row in findings
         )
     except (WorkerError, KeyError, TypeError) as error:
         raise AttackError(f"anonymeter in {built.folder} fails: {error}") from None
 
 
-def _plain(table: pd.DataFrame, schema: Schema) -> _Plain:
+def _plain_table(table: pd.DataFrame, schema: Schema) -> _PlainTable:
     """Distinct records: numbers from the lower bound upwards, codes of categories as text.
 
     The library counts every negative guess of a number as right and puts a record with a missing
     number infinitely far away. So numbers start at 0, and a missing one becomes the middle of the
     bounds, with a column that marks it.
     """
-    found: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
     parts: dict[str, list[str]] = {}
     numeric = []
     for place, (column, values) in enumerate(
@@ -186,13 +186,13 @@ def _plain(table: pd.DataFrame, schema: Schema) -> _Plain:
         parts[column.name] = [name]
         if not column.kind.numeric:
             codes = values.astype(np.int64)
-            found[name] = np.where(codes == MISSING, "missing", np.char.add("k", codes.astype(str)))
+            cells[name] = np.where(codes == MISSING, "missing", np.char.add("k", codes.astype(str)))
             continue
         numeric.append(name)
         lower, upper = column.bounds
         missing = np.isnan(values)
-        found[name] = np.where(missing, (upper - lower) / 2.0, values - lower)
+        cells[name] = np.where(missing, (upper - lower) / 2.0, values - lower)
         if column.missing:
             parts[column.name].append(f"{name}m")
-            found[f"{name}m"] = np.where(missing, "missing", "there")
-    return _Plain(pd.DataFrame(found).drop_duplicates(), parts, numeric)
+            cells[f"{name}m"] = np.where(missing, "missing", "there")
+    return _PlainTable(pd.DataFrame(cells).drop_duplicates(), parts, numeric)

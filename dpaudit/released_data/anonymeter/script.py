@@ -20,7 +20,7 @@ from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, Sing
 MOST_ATTEMPTS = 50_000
 """Largest number of queries of singling out by several columns."""
 COLUMNS = 3
-"""Columns of such a query."""
+"""Number of columns in such a query."""
 
 
 class Notes(logging.Handler):
@@ -59,7 +59,7 @@ def read(name: str, numeric: set[str]) -> pd.DataFrame:
 def finding(
     kind: str, secret: str | None, evaluator: Any, request: dict[str, Any]
 ) -> dict[str, Any]:
-    """The figures of one attack that was run."""
+    """The figures of one attack."""
     results = evaluator.results(confidence_level=request["confidence"])
     risk = results.risk()
     return {
@@ -75,8 +75,8 @@ def finding(
     }
 
 
-def evaluated(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """The findings of all attacks, one after another."""
+def run_attacks(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs all attacks; a finding for each."""
     numeric = set(request["numeric"])
     train, synthetic, holdout = (
         read(request[n], numeric) for n in ("train", "synthetic", "holdout")
@@ -120,18 +120,18 @@ def evaluated(request: dict[str, Any]) -> list[dict[str, Any]]:
         several = f"singling out, {columns} columns"
         jobs.append((several, None, lambda: singling_out("multivariate", columns)))
         jobs.append(("linkability", None, linkability))
-    jobs += [("inference", one["name"], partial(inference, one)) for one in request["secrets"]]
+    jobs += [("inference", of["name"], partial(inference, of)) for of in request["secrets"]]
     heard = Notes()
     logging.getLogger("anonymeter").addHandler(heard)
-    found = []
+    findings = []
     for kind, secret, run in jobs:
         heard.found.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            one = finding(kind, secret, run(), request)
-        said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-        found.append({**one, "notes": [*heard.found, *said]})
-    return found
+            result = finding(kind, secret, run(), request)
+        warned = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        findings.append({**result, "notes": [*heard.found, *warned]})
+    return findings
 
 
 def main() -> None:
@@ -139,7 +139,7 @@ def main() -> None:
     output, sys.stdout = sys.stdout, sys.stderr
     request = json.loads(sys.stdin.readline())
     seed_everything(request["seed"])
-    print(json.dumps({"findings": evaluated(request)}), file=output, flush=True)
+    print(json.dumps({"findings": run_attacks(request)}), file=output, flush=True)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from dpaudit_generators.marginals.release import (
     RecordCounts,
     TreeRelease,
     TreeTables,
+    add_noise,
     label_star,
-    noised,
     onto_simplex,
     total_of,
 )
@@ -149,7 +149,7 @@ class DeviationTree:
     def classes(self, records: RecordCounts, rng: np.random.Generator) -> FloatArray:
         """Noisy counts of the label's classes [L], which come before all else."""
         counts = records.counts(self._columns)[self._own]
-        return noised(counts, self.label_scale, rng)
+        return add_noise(counts, self.label_scale, rng)
 
     def after(
         self,
@@ -168,10 +168,10 @@ class DeviationTree:
             seed: Seed of the noise on deviations.
         """
         counts = np.delete(records.counts(self._columns), self._own)
-        alone = np.append(classes, noised(counts, self.columns_scale, rng))
+        alone = np.append(classes, add_noise(counts, self.columns_scale, rng))
         centre = self.centre(alone)
         sums, radius = self.deviations(records.cells(self.domain), centre)
-        noisy = noised(sums, radius / self.deviations_mu, rng_of(seed, "deviations"))
+        noisy = add_noise(sums, radius / self.deviations_mu, rng_of(seed, "deviations"))
         return TreeRelease(
             self.tables, self._shares(centre, noisy), self.in_units(alone, noisy, radius)
         )
@@ -201,14 +201,14 @@ class DeviationTree:
         label, slots = cells[:, self.root], cells[:, self.others] + self.starts[:-1]
         known = (cells[:, self.others] >= 0) & (label >= 0)[:, None]
         squares = np.add.reduceat(centre.cells**2, self.starts[:-1])
-        by_class = np.sqrt(_squared(centre.classes, (centre.classes**2).sum()))
+        by_class = np.sqrt(_squared_norms(centre.classes, (centre.classes**2).sum()))
         mean = float(by_class.max() * math.sqrt(max(1.0, (1.0 - squares).sum())))
         radius = mean * max(1.0, math.sqrt(self.deviations_mu))
 
-        by_cell = _squared(centre.cells, np.repeat(squares, np.diff(self.starts)))
+        by_cell = _squared_norms(centre.cells, np.repeat(squares, np.diff(self.starts)))
         norms = np.sqrt(np.where(known, by_cell[np.where(known, slots, 0)], 0.0).sum(axis=1))
         norms *= by_class[np.where(label >= 0, label, 0)]
-        weights = _scaled_down(norms, radius)
+        weights = _clip_factors(norms, radius)
 
         places = (label[:, None] * self.starts[-1] + slots)[known]
         given = np.broadcast_to(weights[:, None], known.shape)[known]
@@ -266,23 +266,23 @@ class DeviationTree:
         Args:
             alone: Counts alone, flat.
             sums: Deviations by class and cell [L, s].
-            radius: Radius of the deviations, to which their noise is proportional; if it is 0, so
-                are they and what is released of them.
+            radius: Radius of the deviations, to which their noise is proportional; if it is 0, the
+                deviations and their release are 0 as well.
         """
         scaled = sums.ravel() * (self.deviations_mu / radius if radius > 0.0 else 0.0)
         return np.concatenate([alone / self.alone_scales, scaled])
 
 
-def _squared(shares: FloatArray, squares: FloatArray) -> FloatArray:
-    """The squared norm of each indicator minus the shares, whose squared norm is given."""
-    found: FloatArray = np.maximum(1.0 - 2.0 * shares + squares, 0.0)
-    return found
+def _squared_norms(shares: FloatArray, squares: FloatArray) -> FloatArray:
+    """The squared norm of each indicator minus the shares; `squares`: that of the shares."""
+    apart: FloatArray = np.maximum(1.0 - 2.0 * shares + squares, 0.0)
+    return apart
 
 
-def _scaled_down(norms: FloatArray, radius: float) -> FloatArray:
-    """The factor of each norm that keeps it within the radius."""
-    found: FloatArray = radius / np.maximum(norms, max(radius, np.finfo(np.float64).tiny))
-    return found
+def _clip_factors(norms: FloatArray, radius: float) -> FloatArray:
+    """The factors that scale norms down to the radius; 1 for norms within it."""
+    factors: FloatArray = radius / np.maximum(norms, max(radius, np.finfo(np.float64).tiny))
+    return factors
 
 
 FEW: Final = 4

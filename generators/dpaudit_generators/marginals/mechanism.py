@@ -91,7 +91,7 @@ class Marginals(TracedGenerator[TreeModel]):
         object.__setattr__(self, "tree", Structure(self.tree))  # text from a command line
         if self.bins is not None and (not isinstance(self.bins, int) or self.bins < 1):
             raise SettingsError(f"bins is {self.bins!r}: use a whole number of at least 1")
-        if sum(one is not None for one in (self.epsilon, self.mu, self.rho)) > 1:
+        if sum(stated is not None for stated in (self.epsilon, self.mu, self.rho)) > 1:
             raise SettingsError("the budget is given twice: keep one of epsilon, mu and rho")
         of_label = self.tree in (Structure.LABEL, Structure.DEVIATIONS)
         if of_label and self.schema.label is None:

@@ -72,21 +72,21 @@ class TreeTables:
 
     @cached_property
     def levels(self) -> tuple[IntArray, ...]:
-        """The columns without a parent, then those whose parents are in the level before."""
+        """The columns by depth: those without a parent first, then their children, and so on."""
         above = np.array(self.parents)
-        found = [np.flatnonzero(above == ROOT)]
-        while len(found[-1]):
-            found.append(np.flatnonzero(np.isin(above, found[-1])))
-        return tuple(found[:-1])
+        depths = [np.flatnonzero(above == ROOT)]
+        while len(depths[-1]):
+            depths.append(np.flatnonzero(np.isin(above, depths[-1])))
+        return tuple(depths[:-1])
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all cells."""
-        found: list[str] = []
+        cells: list[str] = []
         for own, parent in zip(self.domain.names, self.parents, strict=True):
             above = [""] if parent == ROOT else [f"{name} & " for name in self.domain.names[parent]]
-            found += [row + cell for row in above for cell in own]
-        return tuple(found)
+            cells += [row + cell for row in above for cell in own]
+        return tuple(cells)
 
     def table(self, flat: FloatArray, column: int) -> FloatArray:
         """The table of one column, [rows, cells], of a flat array."""
@@ -133,9 +133,9 @@ class TreeTables:
         for level in self.levels:
             above = [self.parents[column] for column in level]
             rows = self.first_rows[level] + (0 if ROOT in above else cells[:, above])
-            found = reached.searchsorted(rows + uniforms[:, level], side="right")
+            places = reached.searchsorted(rows + uniforms[:, level], side="right")
             cells[:, level] = np.clip(
-                found - self.row_starts[rows], 0, self.domain.sizes[level] - 1
+                places - self.row_starts[rows], 0, self.domain.sizes[level] - 1
             )
         return cells
 
@@ -258,7 +258,7 @@ class PublicTree:
 
     def of(self, records: RecordCounts, *, seed: int | None) -> TreeRelease:
         """Counts with noise."""
-        noisy = noised(records.counts(self.tables), self.scale, rng_of(seed, "noise"))
+        noisy = add_noise(records.counts(self.tables), self.scale, rng_of(seed, "noise"))
         scales = np.full(len(self.tables.parents), self.scale)
         return TreeRelease(self.tables, shares_along(self.tables, noisy, scales), noisy)
 
@@ -297,14 +297,14 @@ class ChosenTree:
     def scales(self) -> FloatArray:
         """Standard deviations of the noise on single columns and on pairs."""
         tables = np.array([len(self.domain.sizes), max(1, self._pairs)])
-        found: FloatArray = np.sqrt(tables / (2.0 * self._step))
-        return found
+        scales: FloatArray = np.sqrt(tables / (2.0 * self._step))
+        return scales
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the released numbers; those of a pair outside the tree are 0."""
         pairs = combinations(self.domain.names, 2)
-        joint = [f"{a} & {b}" for one, other in pairs for a in one for b in other]
+        joint = [f"{a} & {b}" for row, column in pairs for a in row for b in column]
         return (*self.alone.names, *joint)
 
     def effect(self, record: RecordCounts) -> FloatArray:
@@ -316,13 +316,13 @@ class ChosenTree:
         """Counts, choices and counts again, each with noise."""
         domain, alone = self.domain, self.alone
         scale, pair_scale = self.scales
-        single = noised(records.counts(alone), scale, rng_of(seed, "columns"))
+        single = add_noise(records.counts(alone), scale, rng_of(seed, "columns"))
         shares = shares_along(alone, single, np.full(len(domain.sizes), scale))
         scores = distances(domain, records.joint(domain), shares, total_of(single, domain.sizes))
         rng = rng_of(seed, "choice")
         tree = choose_tree(scores, epsilon=self.edge_epsilon, root=self.root, rng=rng)
         tables = TreeTables(domain, tree)
-        noisy = noised(records.counts(tables), pair_scale, rng_of(seed, "pairs"))
+        noisy = add_noise(records.counts(tables), pair_scale, rng_of(seed, "pairs"))
         own = slice(tables.starts[self.root], tables.starts[self.root + 1])
         noisy[own] = alone.table(single, self.root)[0]  # a root has a table of its own
         scales = np.where(np.array(tree) == ROOT, scale, pair_scale)
@@ -341,19 +341,19 @@ class ChosenTree:
         return self.rho / 3.0
 
     def _joint(self, tables: TreeTables, noisy: FloatArray) -> list[FloatArray]:
-        """The noisy counts of each pair of columns in order, flat; zeros if it is not counted."""
-        found = []
-        for one, other in combinations(range(len(self.domain.sizes)), 2):
-            if tables.parents[other] == one:
-                found.append(tables.table(noisy, other).ravel())
-            elif tables.parents[one] == other:
-                found.append(tables.table(noisy, one).T.ravel())
+        """The noisy counts of each pair of columns, flat; zeros for a pair outside the tree."""
+        joint = []
+        for first, second in combinations(range(len(self.domain.sizes)), 2):
+            if tables.parents[second] == first:
+                joint.append(tables.table(noisy, second).ravel())
+            elif tables.parents[first] == second:
+                joint.append(tables.table(noisy, first).T.ravel())
             else:
-                found.append(np.zeros(self.domain.sizes[one] * self.domain.sizes[other]))
-        return found
+                joint.append(np.zeros(self.domain.sizes[first] * self.domain.sizes[second]))
+        return joint
 
 
-def noised(
+def add_noise(
     numbers: IntArray | FloatArray, scale: float | FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Adds Gaussian noise to numbers.
@@ -363,8 +363,8 @@ def noised(
         scale: Standard deviation of the noise, for all numbers or for each.
         rng: Draws the noise.
     """
-    found: FloatArray = numbers + scale * rng.standard_normal(numbers.shape)
-    return found
+    noisy: FloatArray = numbers + scale * rng.standard_normal(numbers.shape)
+    return noisy
 
 
 _BLOCK: Final = 4096
@@ -394,22 +394,22 @@ def joint_counts(domain: Domain, cells: IntArray) -> FloatArray:
         cells: The cell of each record in each column [n, d].
     """
     starts = np.cumsum(domain.sizes) - domain.sizes
-    found = np.zeros((int(domain.sizes.sum()),) * 2)
+    counts = np.zeros((int(domain.sizes.sum()),) * 2)
     for first in range(0, len(cells), _BLOCK):
         block = cells[first : first + _BLOCK]
-        marks = np.zeros((len(block), len(found)), dtype=np.float32)  # exact below 2**24
+        marks = np.zeros((len(block), len(counts)), dtype=np.float32)  # exact below 2**24
         record, column = np.nonzero(block >= 0)
         marks[record, (block + starts)[record, column]] = 1.0
-        found += marks.T @ marks
-    return found
+        counts += marks.T @ marks
+    return counts
 
 
 def distances(domain: Domain, joint: FloatArray, alone: FloatArray, total: float) -> FloatArray:
-    """How far each pair of columns is from independent, [d, d].
+    """The L1 distance of each pair of columns from independence, [d, d].
 
-    The sum of absolute differences between the counts of a pair and those that the columns alone
-    would give. Adding or removing a record changes one count by one, and so a distance by at most
-    one.
+    The sum of absolute differences between the counts of a pair and the counts that independent
+    columns would have. Adding or removing a record changes one count by one, so a distance changes
+    by at most one.
 
     Args:
         domain: The public cells of the columns.
@@ -419,8 +419,8 @@ def distances(domain: Domain, joint: FloatArray, alone: FloatArray, total: float
     """
     starts = np.cumsum(domain.sizes) - domain.sizes
     off = np.abs(joint - total * np.outer(alone, alone))
-    found: FloatArray = np.add.reduceat(np.add.reduceat(off, starts, axis=0), starts, axis=1)
-    return found
+    totals: FloatArray = np.add.reduceat(np.add.reduceat(off, starts, axis=0), starts, axis=1)
+    return totals
 
 
 def choose_tree(
@@ -442,17 +442,17 @@ def choose_tree(
     Returns:
         The parent of each column.
     """
-    one, other = np.triu_indices(len(scores), 1)
-    weights = epsilon / 2.0 * scores[one, other]
+    first, second = np.triu_indices(len(scores), 1)
+    weights = epsilon / 2.0 * scores[first, second]
     part = np.arange(len(scores))
     edges = []
-    while len(one):
-        best = int((weights + rng.gumbel(size=len(one))).argmax())
-        edges.append((int(one[best]), int(other[best])))
-        part[part == part[other[best]]] = part[one[best]]
-        apart = part[one] != part[other]
-        one, other, weights = one[apart], other[apart], weights[apart]
-    return _rooted(edges, len(scores), root)
+    while len(first):
+        best = int((weights + rng.gumbel(size=len(first))).argmax())
+        edges.append((int(first[best]), int(second[best])))
+        part[part == part[second[best]]] = part[first[best]]
+        apart = part[first] != part[second]
+        first, second, weights = first[apart], second[apart], weights[apart]
+    return _root_tree(edges, len(scores), root)
 
 
 def label_star(columns: int, label: int) -> tuple[int, ...]:
@@ -460,11 +460,11 @@ def label_star(columns: int, label: int) -> tuple[int, ...]:
     return tuple(ROOT if column == label else label for column in range(columns))
 
 
-def _rooted(edges: Sequence[tuple[int, int]], columns: int, root: int) -> tuple[int, ...]:
+def _root_tree(edges: Sequence[tuple[int, int]], columns: int, root: int) -> tuple[int, ...]:
     if not edges:
         return (ROOT,) * columns
-    one, other = np.array(edges).T
-    graph = scipy.sparse.coo_array((np.ones(len(edges)), (one, other)), shape=(columns, columns))
+    first, second = np.array(edges).T
+    graph = scipy.sparse.coo_array((np.ones(len(edges)), (first, second)), shape=(columns, columns))
     _, above = scipy.sparse.csgraph.breadth_first_order(graph.tocsr(), root, directed=False)
     return tuple(ROOT if column == root else int(above[column]) for column in range(columns))
 

@@ -96,7 +96,7 @@ class PublishedModel(NetworkModel):
 
     def traced_sample(self, n: int, *, seed: int | None, recorder: Recorder) -> pd.DataFrame:
         """Draws what `sample` draws, and records it."""
-        rows = _scaled([self], n, [seed], recorder=recorder)[0]
+        rows = _sample_scaled([self], n, [seed], recorder=recorder)[0]
         numeric = [column.kind.numeric for column in self.schema.columns]
         recorder.output(self.scaling.unrounded(rows)[:, numeric])
         return table_of(self.scaling.values(rows), self.schema)
@@ -111,13 +111,13 @@ class PublishedModel(NetworkModel):
             forms.setdefault(model.form.order.tobytes(), []).append(index)
         values = np.empty((len(models), n, len(models[0].schema.columns)))
         for indices in forms.values():
-            rows = _scaled([models[i] for i in indices], n, [seeds[i] for i in indices])
+            rows = _sample_scaled([models[i] for i in indices], n, [seeds[i] for i in indices])
             for index, mine in zip(indices, rows, strict=True):
                 values[index] = models[index].scaling.values(mine)
         return values
 
 
-def _scaled(
+def _sample_scaled(
     models: Sequence[PublishedModel],
     n: int,
     seeds: Sequence[int | None],
@@ -151,7 +151,7 @@ def _scaled(
     given = torch.stack(
         [torch.from_numpy(np.resize(model.given, (n, form.given))) for model in models]
     )
-    found = np.zeros((len(models), n, first.scaling.width), dtype=np.float32)
+    scaled = np.zeros((len(models), n, first.scaling.width), dtype=np.float32)
     for start in range(0, n, _PART):
         part = slice(start, min(start + _PART, n))
         noise = feed.noise(part.stop - start)
@@ -165,8 +165,8 @@ def _scaled(
                 recorder.read(Reader.CONDITIONS, first.positions[chosen[0]])
         with torch.no_grad():
             records = source(noise, given[:, part], hints, feed.gumbel(part.stop - start))
-        found[:, part, form.order] = records[..., : form.width].numpy()
-    return found
+        scaled[:, part, form.order] = records[..., : form.width].numpy()
+    return scaled
 
 
 def _counts(value: object) -> bool:

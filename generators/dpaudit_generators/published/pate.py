@@ -236,7 +236,7 @@ class _Training:
         if self._recorder is not None:
             self._recorder.fed(Stage.TRAINING, noise[0].double().numpy())
         if self._form.hints:
-            hints, chosen = self._feed.conditions([one.hints for one in self._trainees], n)
+            hints, chosen = self._feed.conditions([trainee.hints for trainee in self._trainees], n)
             if self._recorder is not None:
                 self._recorder.read(Reader.CONDITIONS, self._trainees[0].positions[chosen[0]])
         return Made(self._source(noise, given, hints, gumbel), hints)
@@ -258,7 +258,7 @@ class _Rows:
         ]
         if recorder is not None:
             recorder.read(reader, self._trainees[0].positions[rows[0]])
-        places = np.stack([start + one for start, one in zip(self._starts, rows, strict=True)])
+        places = np.stack([start + row for start, row in zip(self._starts, rows, strict=True)])
         return self._bank[torch.from_numpy(places)]
 
 

@@ -218,13 +218,13 @@ class Architecture:
 
     def layers(self, inputs: int, outputs: int) -> tuple[Layer, ...]:
         """The widths of all layers of a network, the last one included."""
-        found: list[Layer] = []
+        layers: list[Layer] = []
         appended, entering = self.shortcut is Shortcut.APPENDED, inputs
         for width in self.hidden:
-            leaving = max(width, entering) if appended and found else width
-            found.append(Layer(entering, leaving))
+            leaving = max(width, entering) if appended and layers else width
+            layers.append(Layer(entering, leaving))
             entering = leaving + (entering if appended else 0)
-        return (*found, Layer(entering, outputs))
+        return (*layers, Layer(entering, outputs))
 
 
 @dataclass(frozen=True, kw_only=True)

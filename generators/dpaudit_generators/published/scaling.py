@@ -87,8 +87,8 @@ class Mixture(NamedTuple):
         """
         means, deviations, _ = np.array(self.components).T
         chosen = slots.argmax(axis=-1)
-        found: FloatArray = means[chosen] + SPREAD * deviations[chosen] * np.clip(places, -1, 1)
-        return found
+        decoded: FloatArray = means[chosen] + SPREAD * deviations[chosen] * np.clip(places, -1, 1)
+        return decoded
 
 
 PUBLIC: Final = Mixture((Component(0.5, 0.5 / SPREAD, 1.0),))
@@ -106,13 +106,13 @@ def fit_mixture(values: FloatArray) -> Mixture:
     """
     values = np.sort(values)
     key = hashlib.blake2b(values.tobytes(), digest_size=32).digest()
-    found = _fitted.get(key)
-    if found is None:
-        found = _fit(values)
+    mixture = _fitted.get(key)
+    if mixture is None:
+        mixture = _fit(values)
         while len(_fitted) >= _MOST_KEPT:
             _fitted.pop(next(iter(_fitted)))  # the oldest
-        _fitted[key] = found
-    return found
+        _fitted[key] = mixture
+    return mixture
 
 
 @cache
@@ -145,8 +145,8 @@ def _fit(values: FloatArray) -> Mixture:
         model.fit(values[:, None])
     means, deviations = model.means_[:, 0], np.sqrt(model.covariances_[:, 0])
     # A component without values nearby keeps its place: a generator may choose it all the same.
-    found = zip(means, deviations, model.weights_, strict=True)
-    return Mixture(tuple(sorted(Component(*map(float, numbers)) for numbers in found)))
+    parts = zip(means, deviations, model.weights_, strict=True)
+    return Mixture(tuple(sorted(Component(*map(float, numbers)) for numbers in parts)))
 
 
 MOST: Final = 10
@@ -186,8 +186,8 @@ class Levels(NamedTuple):
             Values [...].
         """
         del places
-        found: FloatArray = np.array(self.places)[slots.argmax(axis=-1)]
-        return found
+        decoded: FloatArray = np.array(self.places)[slots.argmax(axis=-1)]
+        return decoded
 
 
 def levels_of(values: FloatArray) -> Levels | None:
@@ -279,10 +279,10 @@ class Scaling:
         """
         block = next(block for block in layout(self.schema) if block.column.name == name)
         own = np.arange(self.width)
-        found = own[block.value]
+        columns = own[block.value]
         if self.codings and block.column.kind.numeric:
-            found = np.concatenate([found, own[self._slots(self._numeric.index(block))]])
-        return found
+            columns = np.concatenate([columns, own[self._slots(self._numeric.index(block))]])
+        return columns
 
     @cached_property
     def possible(self) -> npt.NDArray[np.bool_]:
@@ -290,12 +290,12 @@ class Scaling:
 
         Unused slots, places of numbers that are one-hot and absent categories may not.
         """
-        found = np.ones(self.width, dtype=np.bool_)
-        found[list(self.absent)] = False
+        possible = np.ones(self.width, dtype=np.bool_)
+        possible[list(self.absent)] = False
         for index, coding in enumerate(self.codings):
-            found[self._slots(index)] = np.arange(SLOTS) < coding.size
-            found[self._places[index]] = isinstance(coding, Mixture)
-        return found
+            possible[self._slots(index)] = np.arange(SLOTS) < coding.size
+            possible[self._places[index]] = isinstance(coding, Mixture)
+        return possible
 
     @cached_property
     def numbers(self) -> Mapping[str, tuple[float, ...]]:
@@ -304,22 +304,22 @@ class Scaling:
         Its bounds; for a fitted mixture, mean and standard deviation of each component; for one
         with few distinct values, these values.
         """
-        found: dict[str, tuple[float, ...]] = {}
+        numbers: dict[str, tuple[float, ...]] = {}
         for index, block in enumerate(self._numeric):
             lower, upper = block.column.bounds
-            found[block.column.name] = (lower, upper)
+            numbers[block.column.name] = (lower, upper)
             coding = self.codings[index] if self.codings else PUBLIC
             if isinstance(coding, Levels):
-                found[block.column.name] = tuple(
+                numbers[block.column.name] = tuple(
                     lower + place * (upper - lower) for place in coding.places
                 )
             elif coding != PUBLIC:
-                found[block.column.name] = tuple(
+                numbers[block.column.name] = tuple(
                     number
                     for mean, deviation, _ in coding.components
                     for number in (lower + mean * (upper - lower), deviation * (upper - lower))
                 )
-        return found
+        return numbers
 
     def encode(self, data: pd.DataFrame) -> npt.NDArray[np.float32]:
         """Scales a table.

@@ -349,7 +349,7 @@ def shifted(marginals: Marginals, removed: int) -> FloatArray:
         return sums[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release, "noised", counted)
+        patch.setattr(release, "add_noise", counted)
         for data in (table(50), table(50).drop(index=removed).reset_index(drop=True)):
             marginals.fit(data, seed=1)
     return sums[0] - sums[1]
@@ -406,7 +406,7 @@ def test_p9_a_record_moves_the_deviations_by_at_most_their_radius(
     gan = PateGanMarginals(schema=replace(SCHEMA, label="c"), **GIVEN)
     assert 0.99 < most_moved(gan) <= 1.0 + 1e-12
     # It would notice records that are not scaled down.
-    monkeypatch.setattr(deviations, "_scaled_down", lambda norms, radius: np.ones(len(norms)))
+    monkeypatch.setattr(deviations, "_clip_factors", lambda norms, radius: np.ones(len(norms)))
     assert most_moved(gan) > 1.1
 
 
