@@ -4,19 +4,12 @@ Two of the published PATE-GANs ("original" and "turing" in Ganev, Annamalai and 
 have no teachers' votes, no student and no accountant. In each iteration a Wasserstein critic with
 gradient penalty (Gulrajani et al. 2017) takes k steps on real and generated records; noise is added
 to their labels, 1 and 0, and thresholded at 1/2. Then the generator takes one.
-
-Both are stacked, their gradients by hand. The critic is D(x) = w . relu(W2 relu(W1 x)). With masks
-m1, m2 of what passes the rectifiers, its gradient with respect to x is g = W1' s1, where
-s1 = m1 * (W2' (m2 * w)). It is linear in the weights as long as no mask changes, so a penalty P(g)
-has the gradients s1 v' by W1, (m2 * w) t1' by W2 and m2 * (W2 t1) by w, where v = dP/dg and
-t1 = m1 * (W1 v). Those of D itself have the same form, with x and the inputs of the second layer in
-place of v and t1, so one product serves both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,11 +22,11 @@ from dpaudit.account import Mechanism
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.model import Weights
-from dpaudit_generators.networks.stack import NetworkStack, logistic, padded, with_ones
+from dpaudit_generators.networks.stack import padded, with_ones
 from dpaudit_generators.pate import IndexArray
+from dpaudit_generators.published.networks import Networks, PublishedRecordSource
 from dpaudit_generators.published.networks import drawn as drawn_weights
-from dpaudit_generators.published.recipes import Recipe, Switch
+from dpaudit_generators.published.recipes import Optimiser, Recipe, Switch
 from dpaudit_generators.published.student import ShownRecords
 from dpaudit_generators.published.teachers import Partition
 from dpaudit_generators.published.trainee import (
@@ -46,6 +39,9 @@ from dpaudit_generators.published.trainee import (
 PENALTY: Final = 10.0
 """Weight of the gradient penalty (Gulrajani et al. 2017)."""
 
+_SMALL: Final = 1e-8
+"""Added to the square of each entry of a gradient before its length is taken."""
+
 AT_ONCE: Final = 2**20
 """Most numbers in the minibatches of an iteration, for all models that are trained side by side.
 
@@ -53,7 +49,6 @@ With 29 columns these are 25 models; from 12 to 64 models, the cost of one is ab
 """
 
 
-@torch.inference_mode()
 def train(
     trainees: Sequence[PublishedTrainee],
     *,
@@ -98,13 +93,14 @@ def _train(
     models, steps, given = len(trainees), settings.teachers, form.given
     # In a stack of one, a product of one row would use another routine, so the row is there twice.
     copies = 2 if settings.batch == 1 else 1
-    batch, noise_width = settings.batch * copies, recipe.noise_width
-    conditions = slice(form.made, form.width)
+    batch = settings.batch * copies
     noise = _label_noise(settings)
     penalty = float(steps) if Switch.PENALTY_FROM_TEACHERS in settings.switches else PENALTY
-    critics, generators = _networks(trainees, form, recipe, penalty)
+    critics, source = _networks(trainees, form, recipe)
     seeds = [trainee.seed for trainee in trainees]
-    uniforms = UniformSource(seeds, steps=steps, batch=settings.batch, noise_width=noise_width)
+    uniforms = UniformSource(
+        seeds, steps=steps, batch=settings.batch, noise_width=recipe.noise_width
+    )
     minibatches = Minibatches(
         seeds,
         # The last part is the generator's, which gets the conditions of any row.
@@ -115,11 +111,6 @@ def _train(
         batch=settings.batch,
     )
     table, starts = _stacked(trainees)
-    columns = table.shape[1]
-    inputs = with_ones(torch.zeros(models, (steps + 1) * batch, noise_width + given))
-    real = torch.empty(models, steps + (given > 0), batch, columns)
-    rows = torch.empty(models, steps, 2, batch, columns)
-    own = torch.empty(models, batch, columns)
     flip = flipped(*noise)
     shown = ShownRecords(models, width=form.width, hints=0, iterations=settings.iterations)
     if recorder is not None:
@@ -127,33 +118,70 @@ def _train(
         recorder.constant("teachers", steps)
         recorder.constant("gradient_penalty", penalty)
 
+    def made(noise: Tensor, real: Tensor) -> Tensor:
+        """Generated records, with the conditions of as many real ones."""
+        conditions = real[..., form.made : form.width] if given else noise[..., :0]
+        return source(2.0 * noise - 1.0, conditions, noise[..., :0])
+
     for iteration in range(settings.iterations):
         chosen, drawn = minibatches.draw(), uniforms.draw()
         if recorder is not None:
             _record(recorder, trainees[0].positions, chosen[0, :steps], drawn, noise)
         if copies > 1:
             chosen, drawn = chosen.repeat(copies, axis=2), drawn.repeated(copies)
-        indices = torch.from_numpy((chosen + starts).ravel())
-        torch.index_select(table, 0, indices, out=real.view(-1, columns))
-        torch.sub(drawn.noise.mul_(2.0), 1.0, out=inputs[..., :noise_width])
-        if given:
-            inputs[..., noise_width : noise_width + given] = real[..., conditions].flatten(1, 2)
-        values, raw = generators.forward(inputs)
-        rows[:, :, 0] = real[:, :steps]
-        torch.sigmoid(raw[:, : steps * batch].view(real[:, :steps].shape), out=rows[:, :, 1])
-        torch.sigmoid(raw[:, steps * batch :], out=own)
-        if given:
-            rows[:, :, 1, :, conditions] = rows[:, :, 0, :, conditions]
-            own[..., conditions] = real[:, -1, :, conditions]
+        real = table[torch.from_numpy(chosen + starts)].flatten(1, 2)
+        # The generator moves only at the end: one pass makes the records of all steps.
+        with torch.no_grad():
+            fakes = made(drawn.noise[:, : steps * batch], real[:, : steps * batch])
         slopes = _slopes(drawn.labels, flip)
-        seen, labels = rows[:, :, :, ::copies], slopes[:, :, ::copies] < 0.0  # 1 slopes down
-        shown.add(seen.flatten(1, 3), labels.flatten(1), iteration=iteration)
         for step in range(steps):
-            critics.train(rows[:, step].flatten(1, 2), slopes[:, step], drawn.between[:, step])
-        slope = critics.slope(own).mul_(-1.0 / batch)
-        generators.descend([value[:, steps * batch :] for value in values], own, slope)
-    sums = [shown.of(model) for model in range(models)]
-    return list(zip(generators.weights(), critics.weights(), sums, strict=True))
+            part = slice(step * batch, (step + 1) * batch)
+            rows = torch.cat([real[:, part], fakes[:, part]], dim=1)
+            labels = slopes[:, step, ::copies, 0] < 0.0  # 1 slopes down
+            shown.add(rows[:, ::copies], labels, iteration=iteration)
+            loss = critic_loss(
+                critics,
+                rows,
+                slopes[:, step],
+                drawn.between[:, step],
+                penalty=penalty,
+                width=form.made,
+            )
+            critics.descend([loss])
+        own = made(drawn.noise[:, steps * batch :], real[:, steps * batch :])
+        source.networks.descend([-critics(own)[..., 0].sum() / batch])
+    everyone = range(models)
+    sums = [shown.of(model) for model in everyone]
+    return list(
+        zip(source.networks.weights(everyone), critics.weights(everyone), sums, strict=True)
+    )
+
+
+def critic_loss(
+    critics: Networks,
+    rows: Tensor,
+    slopes: Tensor,
+    between: Tensor,
+    *,
+    penalty: float,
+    width: int,
+) -> Tensor:
+    """The sum of the models' losses, linear in the outputs but for the gradient penalty.
+
+    Args:
+        critics: The critics.
+        rows: Real and generated records, conditions and ones, [M, 2n, padded(inputs)].
+        slopes: What each output counts, [M, 2n, 1].
+        between: The points between a generated record (0) and a real one (1) at which the length of
+            the critic's gradient should be 1, [M, n, 1].
+        penalty: Weight of the gradient penalty (Gulrajani et al. 2017, equation 3).
+        width: Columns of a record that are no conditions.
+    """
+    real, fakes = rows.chunk(2, dim=1)
+    points = fakes.lerp(real, between)
+    squares = (critics.slopes(points)[..., :width].square() + _SMALL).sum(dim=-1)
+    misses = (squares.sqrt() - 1.0).square()
+    return (critics(rows)[..., :1] * slopes).sum() + penalty * misses.sum() / points.shape[1]
 
 
 def _label_noise(settings: PublishedSettings) -> tuple[Mechanism, float]:
@@ -165,29 +193,26 @@ def _label_noise(settings: PublishedSettings) -> tuple[Mechanism, float]:
 
 
 def _networks(
-    trainees: Sequence[PublishedTrainee], form: Form, recipe: Recipe, penalty: float
-) -> tuple[WassersteinCritics, TanhGenerators]:
+    trainees: Sequence[PublishedTrainee], form: Form, recipe: Recipe
+) -> tuple[Networks, PublishedRecordSource]:
     """The critic and the generator of each model before training."""
     critic = recipe.student.layers(form.width, 1)
     generator = recipe.generator.layers(recipe.noise_width + form.given, form.made)
     seeds = [trainee.seed for trainee in trainees]
-    critics = WassersteinCritics(
-        [drawn_weights(recipe.start, critic, rng_of(seed, "critic weights")) for seed in seeds],
-        rate=recipe.rate,
-        betas=recipe.betas,
-        width=form.made,
-        penalty=penalty,
+    # Both of these published PATE-GANs use plain Adam; a recipe may be that of another.
+    recipe = replace(recipe, optimiser=Optimiser.ADAM, decay=0.0)
+    critics, generators = (
+        Networks(
+            [drawn_weights(recipe.start, layers, rng_of(seed, purpose)) for seed in seeds],
+            architecture,
+            recipe,
+        )
+        for layers, architecture, purpose in (
+            (critic, recipe.student, "critic weights"),
+            (generator, recipe.generator, "generator weights"),
+        )
     )
-    generators = TanhGenerators(
-        [
-            drawn_weights(recipe.start, generator, rng_of(seed, "generator weights"))
-            for seed in seeds
-        ],
-        rate=recipe.rate,
-        betas=recipe.betas,
-        ones=form.width,
-    )
-    return critics, generators
+    return critics, PublishedRecordSource(generators, form._replace(groups=()), recipe)
 
 
 def _stacked(trainees: Sequence[PublishedTrainee]) -> tuple[Tensor, IndexArray]:
@@ -234,186 +259,6 @@ def _record(
         recorder.read(Reader.STUDENT, read)
         recorder.noise(noise_of(labels[:, 0].numpy(), *noise), on=NoiseOn.LABELS)
     recorder.fed(Stage.TRAINING, 2.0 * drawn.noise[0].double().numpy() - 1.0)
-
-
-_SATURATED: Final = 200.0
-"""Its tanh and logistic function are 1 in float32, those of its negative -1 and 0."""
-_SMALL: Final = 1e-8
-"""Added to the square of each entry of a gradient before its length is taken."""
-
-
-def tanh(values: Tensor) -> Tensor:
-    """The hyperbolic tangent of values [M, ...], in place where nothing needs padding.
-
-    Each of M is bit-identical to computing it alone. Torch's own takes seven times as long.
-    """
-    return logistic(values.mul_(2.0)).mul_(2.0).sub_(1.0)
-
-
-class TanhGenerators(NetworkStack):
-    """Generators with tanh in the hidden layers and logistic outputs.
-
-    Constants in the last layer make the column of ones and the padding of the outputs, so that a
-    critic can read them as they are.
-    """
-
-    def __init__(
-        self, networks: Sequence[Weights], *, rate: float, betas: Sequence[float], ones: int
-    ) -> None:
-        """Packs the networks.
-
-        Args:
-            networks: One of each of M models.
-            rate: Learning rate of Adam.
-            betas: Its decay rates.
-            ones: Column of ones among the outputs.
-        """
-        super().__init__(networks, rate=rate, betas=betas, room=ones)
-        for weight, (inputs, outputs) in zip(self._weights, pairwise(self._widths), strict=True):
-            weight[:, outputs, inputs] = _SATURATED
-        inputs, outputs = self._widths[-2:]
-        self._weights[-1][:, outputs:, inputs] = -_SATURATED
-        self._weights[-1][:, ones, inputs] = _SATURATED
-
-    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
-        """What enters each layer, and the raw outputs.
-
-        Args:
-            rows: Inputs with their ones, [M, n, padded(inputs)].
-
-        Returns:
-            Tensors [M, n, padded(width)]; the next call with as many rows overwrites them.
-        """
-        values = [rows]
-        for layer, weights in enumerate(self._upward):
-            entering = values[-1][..., : self._widths[layer] + 1]
-            values.append(torch.bmm(entering, weights, out=self._memory(layer, rows.shape[1])))
-            if layer < len(self._upward) - 1:
-                values[-1] = tanh(values[-1])
-        return values[:-1], values[-1]
-
-    def descend(self, values: Sequence[Tensor], outputs: Tensor, slope: Tensor) -> None:
-        """Takes one step of Adam.
-
-        Args:
-            values: What entered each layer, for the rows that count.
-            outputs: The outputs, after the logistic function.
-            slope: The loss's gradient with respect to the outputs, [M, n, padded(width)]; is
-                overwritten.
-        """
-        gradients: list[Tensor] = []
-        torch.ops.aten.sigmoid_backward.grad_input(slope, outputs, grad_input=slope)
-        for layer in reversed(range(len(self._weights))):
-            gradients.insert(0, torch.bmm(slope.transpose(1, 2), values[layer]))
-            if layer > 0:
-                slope = torch.bmm(slope, self._weights[layer])
-                torch.ops.aten.tanh_backward.grad_input(slope, values[layer], grad_input=slope)
-        self._adam.step(gradients)
-
-
-class WassersteinCritics(NetworkStack):
-    """Critics with two hidden layers of rectifiers and one linear output.
-
-    Args:
-        networks: One of each of M models.
-        rate: Learning rate of Adam.
-        betas: Its decay rates.
-        width: Columns of records; conditions follow them.
-        penalty: Weight of the gradient penalty (Gulrajani et al. 2017, equation 3).
-    """
-
-    def __init__(
-        self,
-        networks: Sequence[Weights],
-        *,
-        rate: float,
-        betas: Sequence[float],
-        width: int,
-        penalty: float,
-    ) -> None:
-        super().__init__(networks, rate=rate, betas=betas)
-        self._records = torch.zeros(self._weights[0].shape[2])
-        self._records[:width] = 1.0
-        self._width, self._penalty = width, penalty
-        self._passes: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
-
-    def train(self, rows: Tensor, slopes: Tensor, between: Tensor) -> None:
-        """Takes one step of Adam, for a loss that is linear in the outputs and the penalty.
-
-        Args:
-            rows: Real and generated records, conditions and ones, [M, 2n, padded(inputs)].
-            slopes: The loss's gradient with respect to the outputs, [M, 2n, 1].
-            between: The points between a generated record (0) and a real one (1) at which the
-                length of the critic's gradient should be 1, [M, n, 1].
-        """
-        both = rows.shape[1]
-        n = both // 2
-        first, second, back = self._memories(both + n)
-        weight1, weight2, last = self._weights
-        up1, up2, _ = self._upward
-
-        torch.bmm(rows[..., : up1.shape[1]], up1, out=first[:, :both])
-        torch.lerp(first[:, n:both], first[:, :n], between, out=first[:, both:])
-        first.relu_()
-        torch.bmm(first[..., : up2.shape[1]], up2, out=second).gt_(0.0)
-        second[:, :both].mul_(slopes)
-        self._down(first, second, back)
-
-        by_records = weight1 * self._records
-        inner = torch.bmm(by_records, by_records.transpose(1, 2))
-        penalised = back[:, both:]
-        product = torch.bmm(penalised, inner)
-        length = (product * penalised).sum(dim=2, keepdim=True).add_(self._width * _SMALL).sqrt_()
-        pull = length.reciprocal_().neg_().add_(1.0).mul_(2.0 * self._penalty / n)
-        entered = first[:, both:]
-        torch.ops.aten.threshold_backward.grad_input(
-            product.mul_(pull), entered, 0.0, grad_input=entered
-        )
-
-        common = torch.bmm(second.transpose(1, 2), first)
-        gradient1 = torch.bmm(back[:, :both].transpose(1, 2), rows)
-        torch.mul(penalised, pull, out=product)
-        gradient1.baddbmm_(torch.bmm(penalised.transpose(1, 2), product), by_records)
-        gradient3 = (weight2 * common).sum(dim=2)[:, None]
-        gradient2 = common.mul_(last.transpose(1, 2))
-        for gradient, width in zip((gradient1, gradient2), self._widths[1:], strict=False):
-            gradient.select(1, width).zero_()  # ones stay ones
-        self._adam.step([gradient1, gradient2, gradient3])
-
-    def slope(self, rows: Tensor) -> Tensor:
-        """Gradient of the outputs' sum with respect to records, 0 in other columns.
-
-        Args:
-            rows: As `train` takes them, [M, n, padded(inputs)].
-        """
-        first, second, back = self._memories(rows.shape[1])
-        up1, up2, _ = self._upward
-        torch.bmm(rows[..., : up1.shape[1]], up1, out=first).relu_()
-        torch.bmm(first[..., : up2.shape[1]], up2, out=second).gt_(0.0)
-        self._down(first, second, back)
-        return torch.bmm(back, self._weights[0] * self._records)
-
-    def _down(self, first: Tensor, second: Tensor, back: Tensor) -> None:
-        """Gradients with respect to what leaves the first layer, before its rectifiers.
-
-        Args:
-            first: What left it.
-            second: What passes the rectifiers of the second layer, each row times its slope.
-            back: Takes the gradients.
-        """
-        down = self._weights[1] * self._weights[2].transpose(1, 2)
-        torch.bmm(second, down, out=back)
-        torch.ops.aten.threshold_backward.grad_input(back, first, 0.0, grad_input=back)
-
-    def _memories(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Memory for n rows: what leaves the first and the second layer, and the first's gradients.
-
-        All are [M, n, padded(width)].
-        """
-        if n not in self._passes:
-            first, second = self._memory(0, n), self._memory(1, n)
-            self._passes[n] = first, second, torch.empty_like(first)
-        return self._passes[n]
 
 
 class Uniforms(NamedTuple):

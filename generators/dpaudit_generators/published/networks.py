@@ -1,8 +1,8 @@
 """Perceptrons of one shape, trained side by side, with every kind of layer of published PATE-GANs.
 
 Each network of a stack is bit-identical to training alone: widths are padded, ones stand behind the
-last input of a layer (`networks.stack` says why), a mask restores the ones and zeros of a layer's
-padding, and losses hand in their gradients, so that nothing is summed over a stack.
+last input of a layer (`networks.stack` says why), and a mask restores the ones and zeros of a
+layer's padding. Only losses are summed over a stack: each network's gradient is that of its own.
 
 Their first weights, and the records that generator networks make, are here too.
 """
@@ -123,20 +123,26 @@ class Networks:
         Returns:
             [networks, n, 1], from which a step may descend.
         """
-        rows = rows.detach().requires_grad_()
-        outputs = self(rows, dropout=dropout)
-        one = torch.zeros_like(outputs)
-        one[..., 0] = 1.0
-        (slopes,) = torch.autograd.grad([outputs], [rows], [one], create_graph=True)
-        slopes = slopes * self._inputs
+        slopes = self.slopes(rows, dropout=dropout) * self._inputs
         return ((slopes * slopes).sum(dim=-1, keepdim=True) + _TINY).sqrt()
 
-    def descend(self, ends: Sequence[Tensor], slopes: Sequence[Tensor]) -> None:
+    def slopes(self, rows: Tensor, *, dropout: Dropout | None = None) -> Tensor:
+        """Gradient of each row's first output with respect to its inputs and their ones.
+
+        The arguments are those of `steepness`, as is what a step may do with the result.
+        """
+        rows = rows.detach().requires_grad_()
+        (slopes,) = torch.autograd.grad(
+            self(rows, dropout=dropout)[..., 0].sum(), rows, create_graph=True
+        )
+        return slopes
+
+    def descend(self, ends: Sequence[Tensor], slopes: Sequence[Tensor] | None = None) -> None:
         """Takes one step of the optimiser.
 
         Args:
             ends: Outputs of a call, or tensors computed from them.
-            slopes: The loss's gradient with respect to each of these.
+            slopes: The loss's gradient with respect to each of these; None if they are losses.
         """
         gradients = torch.autograd.grad(ends, self.parameters, slopes)
         with torch.no_grad():

@@ -22,7 +22,7 @@ from dpaudit_generators.published.critic import (
     noise_of,
 )
 from dpaudit_generators.published.networks import drawn
-from dpaudit_generators.published.recipes import Architecture, Start, Switch
+from dpaudit_generators.published.recipes import Activation, Architecture, Start, Switch
 from dpaudit_generators.published.teachers import Partition
 from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
 
@@ -97,7 +97,11 @@ def train_critics(subjects, *, settings, recorder=None):
         recipe=replace(
             recipes.original(width),
             noise_width=settings.noise_width,
-            generator=Architecture(hidden=settings.generator_hidden),
+            generator=Architecture(
+                hidden=settings.generator_hidden,
+                activation=Activation.TANH,
+                output=Activation.SIGMOID,
+            ),
             student=Architecture(hidden=settings.critic_hidden),
             rate=settings.rate,
             betas=settings.betas,
