@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, with_pair
+from dpaudit.errors import ReplayError
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
@@ -73,7 +74,7 @@ class Examiner:
     """Examines pairs.
 
     Attributes:
-        processes: Both worlds.
+        open_processes: Starts both worlds.
         spec: The generator and its claim; its tables are replaced.
         options: As of a replay.
         costliest: The pair that spends most among those that show nothing, at first any.
@@ -82,10 +83,12 @@ class Examiner:
         seconds: The time that took.
         failed: In how many of them both fits failed.
         failure: Why, in the last one.
+        ended: With how many of them a process ended.
+        end: How, in the last one.
         smallest: The smallest pair of each finding.
     """
 
-    processes: Processes
+    open_processes: Callable[[], Processes]
     spec: TwoWorldSpec
     options: Options
     costliest: Finding
@@ -94,7 +97,10 @@ class Examiner:
     seconds: float = 0.0
     failed: int = 0
     failure: str = ""
+    ended: int = 0
+    end: str = ""
     smallest: dict[tuple[FindingKind | None, str], Finding] = field(default_factory=dict)
+    _processes: Processes | None = None
     _first: Fits | None = None
 
     def fits_of(
@@ -111,8 +117,9 @@ class Examiner:
             files: The names of its tables, with and without the record.
             say: Called with a line of progress.
         """
+        self._processes = self._processes or self.open_processes()
         fits = Fits(
-            self.processes,
+            self._processes,
             with_pair(self.spec, pair, source=files[0], other_source=files[1]),
             watches_state=self.options.access is ReplayAccess.MODEL,
             say=say,
@@ -122,13 +129,13 @@ class Examiner:
         return fits
 
     def examine(self, pair: NeighbouringTables) -> Finding:
-        """What a pair shows.
-
-        Raises:
-            ReplayError: If a process ends.
-        """
+        """What a pair shows; nothing if it ends a process, which the next pair starts again."""
         started = time.monotonic()
-        finding = self._examine(pair, 1)
+        try:
+            finding = self._examine(pair, 1)
+        except ReplayError as error:
+            self._lose_processes(error)
+            finding = Finding(None, "", -1.0, pair)
         self.tried += 1
         self.seconds += time.monotonic() - started
         if finding.kind is None:
@@ -145,9 +152,22 @@ class Examiner:
         """Seconds of a pair."""
         return self.seconds / self.tried
 
+    def close_processes(self) -> None:
+        """Has the next pair start the processes again."""
+        self._processes = None
+
+    def _lose_processes(self, error: ReplayError) -> None:
+        """Counts a pair that ended a process."""
+        self.ended, self.end = self.ended + 1, str(error)
+        self.close_processes()
+
     def is_confirmed(self, finding: Finding) -> bool:
         """Whether fits with other seeds show the same."""
-        again = (self._examine(finding.pair, number) for number in _CONFIRMING)
+        try:
+            again = [self._examine(finding.pair, number) for number in _CONFIRMING]
+        except ReplayError as error:
+            self._lose_processes(error)
+            return False
         return all(other.key == finding.key for other in again)
 
     def _examine(self, pair: NeighbouringTables, number: int) -> Finding:

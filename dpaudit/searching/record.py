@@ -93,6 +93,8 @@ class SearchRecord(Document):
         pairs: How many pairs were tried.
         failed: In how many of them the generator failed on both tables.
         failure: Why, in the last one.
+        ended: With how many pairs the process of the code ended.
+        end: How, in the last one.
         findings: What was found, the worst first, each with its smallest pair.
         unconfirmed: Findings that fits with other seeds did not show again, in words.
         costliest: The pair that spends most; null if there are findings.
@@ -113,6 +115,8 @@ class SearchRecord(Document):
     pairs: int
     failed: int
     failure: str
+    ended: int
+    end: str
     findings: tuple[SearchedPair, ...]
     unconfirmed: tuple[str, ...]
     costliest: SearchedPair | None
@@ -143,11 +147,17 @@ class SearchRecord(Document):
             said = worst.summary
         elif self.unconfirmed:
             said = f"{self.unconfirmed[0]}, but not under other seeds"
+        elif self.ended:
+            said = self._ended
         elif self.verdict is Verdict.CONSISTENT or self.costliest is None:
             said = f"nothing found in {counted(self.pairs, 'pair')} of tables"
         else:
             said = self.costliest.said.partition("; ")[2] or self.costliest.said
         return f"{self.verdict.upper()}{HEADLINE_GAP}{claimed}, {said}"
+
+    @property
+    def _ended(self) -> str:
+        return f"{counted(self.ended, 'pair')} of tables ended the process of the code: {self.end}"
 
     def __str__(self) -> str:
         """The verdict and each pair; 80 columns."""
@@ -161,6 +171,8 @@ class SearchRecord(Document):
         if self.failed:
             said = f"the generator fails on both tables of {self.failed:,} pairs: {self.failure}"
             rows.append(Row("failed", said))
+        if self.ended and self.findings:
+            rows.append(Row("ended", self._ended))
         rows += [Row("once", f"{said}; not under other seeds") for said in self.unconfirmed]
         return tuple(rows)
 
@@ -196,10 +208,10 @@ def search_page(record: SearchRecord) -> Page:
 def _next_step(worst: SearchedPair | None) -> Step:
     if worst is None:
         said = (
-            "audit what the code does with real tables (dpaudit audit); search longer (--seconds)"
+            "audit what the code does with real tables (dpaudit audit); search longer (--seconds)."
         )
         return Step((said,))
-    return Step(("repair the line, and replay this pair again:",), worst.reproduce)
+    return Step(("Repair the line, and replay this pair again:",), worst.reproduce)
 
 
 def _block(number: int, pair: SearchedPair) -> Block:

@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,6 @@ from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, check_number
 from dpaudit.model.tables import Table, load_schema
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.findings import Options, ReplayFindings
-from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.processes import Processes, open_processes, prepare_start
 from dpaudit.replaying.run import replay_record, run_control
 from dpaudit.replaying.verdict import command_of
@@ -55,6 +54,8 @@ MOST: Final = 2000
 """Pairs that are tried at most, unless more are asked for."""
 _REPLAYED: Final = 3
 """Findings whose pairs are replayed as a whole."""
+_MOST_ENDED: Final = 5
+"""Pairs that may end the processes before the search gives up."""
 _BY_SEVERITY: Final = (
     *(Verdict.VIOLATION, Verdict.OVERSPENT, Verdict.INCONCLUSIVE, Verdict.CONSISTENT),
 )
@@ -88,6 +89,10 @@ class Limits(NamedTuple):
 
 class _TimeUpError(KeyboardInterrupt):
     """The search has used its time; Hypothesis lets interrupts through."""
+
+
+class _EndedError(KeyboardInterrupt):
+    """Too many pairs ended the processes of the code."""
 
 
 class _ShownError(Exception):
@@ -131,8 +136,8 @@ def search(
 
     Raises:
         InputError: If anything is unusable, before any training.
-        ReplayError: If the generator fails on every first pair, cannot be followed, or its process
-            ends.
+        ReplayError: If the generator fails on every first pair, ends its process there, or is not
+            repeatable.
     """
     check_number("seconds", seconds, POSITIVE)
     check_number("pairs", pairs, AT_LEAST_1, whole=True)
@@ -146,39 +151,39 @@ def search(
     options = options.with_proof_of(spec.generator.generator)
     first = base_pair(spec.table.schema, spec.claim.neighbours, records)
     say = on_progress or (lambda line: None)
-    with prepare_start(spec) as start:
+    with prepare_start(spec) as start, ExitStack() as stack:
         samplers = json.dumps([dict(sampler) for sampler in options.samplers])
         open_worlds = partial(open_processes, start, samplers=samplers)
-        with open_worlds() as processes:
-            ends = time.monotonic() + seconds
-            limits = Limits(ends, pairs, records, None if out is None else Path(out))
-            examiner = Examiner(processes, spec, options, Finding(None, "", -1.0, first))
-            say("the worst cases of an audit")
-            try_first_pairs(examiner, limits)
+        examiner = Examiner(
+            lambda: stack.enter_context(open_worlds()),
+            spec,
+            options,
+            Finding(None, "", -1.0, first),
+        )
+        ends = time.monotonic() + seconds
+        limits = Limits(ends, pairs, records, None if out is None else Path(out))
+        say("control, and the worst cases of an audit")
+        with suppress(_EndedError):
+            for pair in first_pairs(examiner, limits):
+                _examine(examiner, pair)
             say(f"pairs that Hypothesis draws, for {seconds:g} s")
             draw_pairs(examiner, limits)
-            ranked = sorted(examiner.smallest.values(), key=lambda finding: finding.rank)
-            findings = [finding for finding in ranked if examiner.is_confirmed(finding)]
-            searched = []
-            for number, finding in enumerate(findings or [examiner.costliest], 1):
-                files = limits.files(number)
-                fits_of_pair = examiner.fits_of(finding.pair, files, say=say)
-                if limits.folder is not None:
-                    for world, file in zip(World, files, strict=True):
-                        write_whole(Path(file), fits_of_pair.tables[world].to_csv(index=False))
-                whole = None
-                if number <= _REPLAYED:
-                    say(f"pair {number}: control")
-                    whole = _replay_whole(fits_of_pair, options, open_worlds)
-                searched.append(_searched_pair(finding, fits_of_pair, options, whole))
+        ranked = sorted(examiner.smallest.values(), key=lambda finding: finding.rank)
+        findings = [finding for finding in ranked if examiner.is_confirmed(finding)]
+        searched = [
+            _replay_pair(examiner, finding, limits, number, open_worlds, say)
+            for number, finding in enumerate(findings or [examiner.costliest], 1)
+        ]
     return SearchRecord(
-        verdict=_verdict(searched, is_clean=not ranked),
+        verdict=_verdict(searched, is_clean=not ranked and not examiner.ended),
         generator=spec.generator.name,
         parameters=spec.generator.parameters,
         claim=spec.claim,
         pairs=examiner.tried,
         failed=examiner.failed,
         failure=examiner.failure,
+        ended=examiner.ended,
+        end=examiner.end,
         findings=tuple(sorted(searched, key=_severity)) if findings else (),
         unconfirmed=tuple(
             f"{finding.kind} {finding.place}" for finding in ranked if finding not in findings
@@ -223,8 +228,8 @@ def _build_spec(
     return spec
 
 
-def try_first_pairs(examiner: Examiner, limits: Limits) -> None:
-    """Tries the worst cases of an audit, after a control of the first that the generator takes.
+def first_pairs(examiner: Examiner, limits: Limits) -> list[NeighbouringTables]:
+    """The worst cases of an audit and crowds, after a control of the first that the code takes.
 
     Raises:
         ReplayError: If the generator fails on all of them, or is not repeatable.
@@ -241,6 +246,8 @@ def try_first_pairs(examiner: Examiner, limits: Limits) -> None:
         try:
             run_control(examiner.fits_of(pair), control)
         except ReplayError as error:
+            if not str(error).startswith("the generator fails"):
+                raise
             failure = failure or error
             continue
         if control.control is not None:
@@ -254,8 +261,7 @@ def try_first_pairs(examiner: Examiner, limits: Limits) -> None:
             f"{failure}; it does so on {counted(len(pairs), 'table')} of at most "
             f"{max(len(pair.data) for pair in pairs)} rows: if it needs more, give `records`"
         )
-    for pair in pairs:
-        examiner.examine(pair)
+    return pairs
 
 
 def draw_pairs(examiner: Examiner, limits: Limits) -> None:
@@ -273,6 +279,14 @@ def draw_pairs(examiner: Examiner, limits: Limits) -> None:
         if examiner.smallest.keys() <= known:
             return
         known |= examiner.smallest.keys()
+
+
+def _examine(examiner: Examiner, pair: NeighbouringTables) -> Finding:
+    """What a pair shows, unless too many pairs have ended the processes."""
+    shown = examiner.examine(pair)
+    if examiner.ended > _MOST_ENDED:
+        raise _EndedError
+    return shown
 
 
 def _run_round(
@@ -302,7 +316,7 @@ def _run_round(
     def examine(pair: NeighbouringTables) -> None:
         if time.monotonic() > limits.ends and examiner.tried >= FEWEST:
             raise _TimeUpError
-        shown = examiner.examine(pair)
+        shown = _examine(examiner, pair)
         if shown.kind is None:
             hypothesis.target(shown.ratio, label="spent, of the claim")
         elif shown.key not in known:
@@ -325,23 +339,30 @@ def _verdict(searched: Sequence[SearchedPair], *, is_clean: bool) -> Verdict:
     return next(verdict for verdict in _BY_SEVERITY if verdict in verdicts)
 
 
-def _replay_whole(
-    fits: Fits, options: Options, open_worlds: Callable[[], AbstractContextManager[Processes]]
-) -> tuple[Verdict, str]:
-    """The verdict and the headline of a whole replay; its error where the generator fails."""
-    try:
-        record = replay_record(fits, options, open_worlds, time.monotonic())
-    except ReplayError as error:
-        return Verdict.INCONCLUSIVE, f"not replayed: {error}"
-    return record.verdict, record.headline
-
-
-def _searched_pair(
-    finding: Finding, fits: Fits, options: Options, whole: tuple[Verdict, str] | None
+def _replay_pair(
+    examiner: Examiner,
+    finding: Finding,
+    limits: Limits,
+    number: int,
+    open_worlds: Callable[[], AbstractContextManager[Processes]],
+    say: Callable[[str], None],
 ) -> SearchedPair:
-    """A pair with what it shows."""
-    spent = finding.ratio * fits.spec.claim.value
-    verdict, said = whole or (None, "")
+    """A pair with what it shows, and what a whole replay of it says if it is one of the worst."""
+    files, options = limits.files(number), examiner.options
+    fits = examiner.fits_of(finding.pair, files, say=say)
+    if limits.folder is not None:
+        for world, file in zip(World, files, strict=True):
+            write_whole(Path(file), fits.tables[world].to_csv(index=False))
+    verdict, said = None, ""
+    if number <= _REPLAYED:
+        say(f"pair {number}: control")
+        try:
+            record = replay_record(fits, options, open_worlds, time.monotonic())
+            verdict, said = record.verdict, record.headline
+        except ReplayError as error:
+            examiner.close_processes()
+            verdict, said = Verdict.INCONCLUSIVE, f"not replayed: {error}"
+    spent = finding.ratio * examiner.spec.claim.value
     return SearchedPair(
         kind=finding.kind,
         place=finding.place,

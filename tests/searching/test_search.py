@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,37 @@ class NeedsRows:
         return Synthesizer("byte", honest=True).fit(data, seed=seed)
 
 
+class EndsItsProcess:
+    """Kills its process where a table has more than some rows, and counts copies twice."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        if len(data) > self.most:
+            os._exit(3)
+        return Synthesizer("copies").fit(data, seed=seed)
+
+
+class AlwaysEndsItsProcess:
+    """Kills its process whatever it is given."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        os._exit(3)
+
+
 class TestWrongInput:
+    def test_code_that_always_ends_its_process_is_refused(self) -> None:
+        with pytest.raises(ReplayError, match="ended"):
+            searched(AlwaysEndsItsProcess(), epsilon=1)
+
+    @pytest.mark.parametrize("most", [150, 300])
+    def test_what_was_found_stays_when_a_pair_ends_the_process(self, most: int) -> None:
+        record = searched(EndsItsProcess(most), epsilon=1, pairs=400)
+        assert record.ended
+        assert "ended" in record.end
+        assert record.findings[0].kind is FindingKind.OVERSPENT
+
     def test_tables_are_not_for_a_search(self) -> None:
         with pytest.raises(SettingsError, match="leave out `data`, `target`"):
             searched(Synthesizer("byte"), data="x.csv", target="row:1")
