@@ -42,7 +42,7 @@ class FindingKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Finding(NamedTuple):
+class PairFinding(NamedTuple):
     """What a pair shows; two findings are the same if their kinds and places are.
 
     Attributes:
@@ -91,7 +91,7 @@ class Examiner:
     open_processes: Callable[[], Processes]
     spec: TwoWorldSpec
     options: Options
-    costliest: Finding
+    costliest: PairFinding
     without: frozenset[str] = frozenset()
     tried: int = 0
     seconds: float = 0.0
@@ -99,7 +99,7 @@ class Examiner:
     failure: str = ""
     ended: int = 0
     end: str = ""
-    smallest: dict[tuple[FindingKind | None, str], Finding] = field(default_factory=dict)
+    smallest: dict[tuple[FindingKind | None, str], PairFinding] = field(default_factory=dict)
     _processes: Processes | None = None
     _first: Fits | None = None
 
@@ -128,14 +128,14 @@ class Examiner:
         fits.worlds.lines = self._first.worlds.lines
         return fits
 
-    def examine(self, pair: NeighbouringTables) -> Finding:
+    def examine(self, pair: NeighbouringTables) -> PairFinding:
         """What a pair shows; nothing if it ends a process, which the next pair starts again."""
         started = time.monotonic()
         try:
             finding = self._examine(pair, 1)
         except ReplayError as error:
             self._lose_processes(error)
-            finding = Finding(None, "", -1.0, pair)
+            finding = PairFinding(None, "", -1.0, pair)
         self.tried += 1
         self.seconds += time.monotonic() - started
         if finding.kind is None:
@@ -146,6 +146,11 @@ class Examiner:
         if known is None or size(pair) < size(known.pair):
             self.smallest[finding.key] = finding
         return finding
+
+    @property
+    def ranked(self) -> list[PairFinding]:
+        """All findings, the worst first."""
+        return sorted(self.smallest.values(), key=lambda finding: finding.rank)
 
     @property
     def pace(self) -> float:
@@ -161,7 +166,7 @@ class Examiner:
         self.ended, self.end = self.ended + 1, str(error)
         self.close_processes()
 
-    def is_confirmed(self, finding: Finding) -> bool:
+    def is_confirmed(self, finding: PairFinding) -> bool:
         """Whether fits with other seeds show the same."""
         try:
             again = [self._examine(finding.pair, number) for number in _CONFIRMING]
@@ -170,14 +175,14 @@ class Examiner:
             return False
         return all(other.key == finding.key for other in again)
 
-    def _examine(self, pair: NeighbouringTables, number: int) -> Finding:
+    def _examine(self, pair: NeighbouringTables, number: int) -> PairFinding:
         fits = self.fits_of(pair)
         played = fits.pair(number, keeps_tables=True)
         transcript = played.transcript
         if None not in transcript.failures and transcript.parting is None:
             self.failed += 1
             self.failure = transcript.failures[0] or ""
-            return Finding(None, "", -1.0, pair)
+            return PairFinding(None, "", -1.0, pair)
         findings = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
         findings.pilots.append(transcript)
         findings.add_differences(fits, transcript)
@@ -189,8 +194,8 @@ class Examiner:
         )
         ratio = math.inf if spent.is_unlimited else (spent.value or 0.0) / claim.value
 
-        def finding(kind: FindingKind | None, place: str) -> Finding:
-            return Finding(kind, place, ratio, pair)
+        def finding(kind: FindingKind | None, place: str) -> PairFinding:
+            return PairFinding(kind, place, ratio, pair)
 
         if verdict is Verdict.OVERSPENT or of_proof:
             return finding(FindingKind.OVERSPENT, spent.lines[0].place if spent.lines else "")

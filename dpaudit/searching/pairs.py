@@ -30,7 +30,7 @@ Record = tuple[Category, ...]
 
 CHOICE: Final = "search"
 MOST_DISTINCT: Final = 5
-"""Distinct rows of a table, besides the record by which the tables differ."""
+"""Distinct rows of a table, apart from the record by which the tables differ."""
 MOST_ROWS_OF_A_UNIT: Final = 3
 _MULTIPLICITIES: Final = (1, 2, 3, 7, 8, 15, 31, 63, 127, 255)
 """How often a row occurs: a few times, and so often that one more fills a batch or a counter."""

@@ -37,7 +37,7 @@ from dpaudit.replaying.processes import Processes, open_processes, prepare_start
 from dpaudit.replaying.run import replay_record, run_control
 from dpaudit.replaying.verdict import command_of
 from dpaudit.results.verdict import Verdict
-from dpaudit.searching.examine import Examiner, Finding
+from dpaudit.searching.examine import Examiner, PairFinding
 from dpaudit.searching.pairs import CHOICE, base_pair, crowds, neighbouring_pairs, related
 from dpaudit.searching.record import SearchedPair, SearchRecord, pair_rows
 from dpaudit.seeds import Stream
@@ -66,8 +66,8 @@ _OF_ONE_PAIR: Final = frozenset(
 _OF_REPLAYS: Final = frozenset(field.name for field in fields(Options)) - _OF_ONE_PAIR
 
 
-class Limits(NamedTuple):
-    """Limits of a search.
+class SearchLimits(NamedTuple):
+    """SearchLimits of a search.
 
     Attributes:
         ends: When it stops, by `time.monotonic`.
@@ -158,24 +158,38 @@ def search(
             lambda: stack.enter_context(open_worlds()),
             spec,
             options,
-            Finding(None, "", -1.0, first),
+            PairFinding(None, "", -1.0, first),
         )
         ends = time.monotonic() + seconds
-        limits = Limits(ends, pairs, records, None if out is None else Path(out))
-        say("control, and the worst cases of an audit")
-        with suppress(_EndedError):
-            for pair in first_pairs(examiner, limits):
-                _examine(examiner, pair)
-            say(f"pairs that Hypothesis draws, for {seconds:g} s")
-            draw_pairs(examiner, limits)
-        ranked = sorted(examiner.smallest.values(), key=lambda finding: finding.rank)
-        findings = [finding for finding in ranked if examiner.is_confirmed(finding)]
+        limits = SearchLimits(ends, pairs, records, None if out is None else Path(out))
+        _try_pairs(examiner, limits, say)
+        confirmed = [finding for finding in examiner.ranked if examiner.is_confirmed(finding)]
         searched = [
             _replay_pair(examiner, finding, limits, number, open_worlds, say)
-            for number, finding in enumerate(findings or [examiner.costliest], 1)
+            for number, finding in enumerate(confirmed or [examiner.costliest], 1)
         ]
+    return _record(examiner, confirmed, searched, seconds=time.monotonic() - started)
+
+
+def _record(
+    examiner: Examiner,
+    confirmed: Sequence[PairFinding],
+    searched: Sequence[SearchedPair],
+    *,
+    seconds: float,
+) -> SearchRecord:
+    """The record of a search.
+
+    Args:
+        examiner: What all pairs showed.
+        confirmed: The findings that other seeds confirmed.
+        searched: Their pairs; without findings, the costliest pair.
+        seconds: How long the search took.
+    """
+    spec = examiner.spec
+    missed = [finding for finding in examiner.ranked if finding not in confirmed]
     return SearchRecord(
-        verdict=_verdict(searched, is_clean=not ranked and not examiner.ended),
+        verdict=_verdict(searched, is_clean=not examiner.ranked and not examiner.ended),
         generator=spec.generator.name,
         parameters=spec.generator.parameters,
         claim=spec.claim,
@@ -184,16 +198,24 @@ def search(
         failure=examiner.failure,
         ended=examiner.ended,
         end=examiner.end,
-        findings=tuple(sorted(searched, key=_severity)) if findings else (),
-        unconfirmed=tuple(
-            f"{finding.kind} {finding.place}" for finding in ranked if finding not in findings
-        ),
-        costliest=None if findings else searched[0],
+        findings=tuple(sorted(searched, key=_severity)) if confirmed else (),
+        unconfirmed=tuple(f"{finding.kind} {finding.place}" for finding in missed),
+        costliest=None if confirmed else searched[0],
         seed=spec.settings.seed,
-        seconds=time.monotonic() - started,
+        seconds=seconds,
         versions=spec.versions,
         date=today(),
     )
+
+
+def _try_pairs(examiner: Examiner, limits: SearchLimits, say: Callable[[str], None]) -> None:
+    """Tries the first pairs, and those that Hypothesis draws."""
+    say("control, and the worst cases of an audit")
+    with suppress(_EndedError):
+        for pair in first_pairs(examiner, limits):
+            _examine(examiner, pair)
+        say(f"pairs that Hypothesis draws, for {limits.ends - time.monotonic():.0f} s")
+        draw_pairs(examiner, limits)
 
 
 def _make_folder(folder: Path) -> None:
@@ -228,7 +250,7 @@ def _build_spec(
     return spec
 
 
-def first_pairs(examiner: Examiner, limits: Limits) -> list[NeighbouringTables]:
+def first_pairs(examiner: Examiner, limits: SearchLimits) -> list[NeighbouringTables]:
     """The worst cases of an audit and crowds, after a control of the first that the code takes.
 
     Raises:
@@ -264,7 +286,7 @@ def first_pairs(examiner: Examiner, limits: Limits) -> list[NeighbouringTables]:
     return pairs
 
 
-def draw_pairs(examiner: Examiner, limits: Limits) -> None:
+def draw_pairs(examiner: Examiner, limits: SearchLimits) -> None:
     """Lets Hypothesis draw pairs, in rounds: each passes over what those before it found."""
     spec, known = examiner.spec, set[object]()
     strategy = neighbouring_pairs(
@@ -281,7 +303,7 @@ def draw_pairs(examiner: Examiner, limits: Limits) -> None:
         known |= examiner.smallest.keys()
 
 
-def _examine(examiner: Examiner, pair: NeighbouringTables) -> Finding:
+def _examine(examiner: Examiner, pair: NeighbouringTables) -> PairFinding:
     """What a pair shows, unless too many pairs have ended the processes."""
     shown = examiner.examine(pair)
     if examiner.ended > _MOST_ENDED:
@@ -291,7 +313,7 @@ def _examine(examiner: Examiner, pair: NeighbouringTables) -> Finding:
 
 def _run_round(
     examiner: Examiner,
-    limits: Limits,
+    limits: SearchLimits,
     strategy: SearchStrategy[NeighbouringTables],
     *,
     known: Collection[object],
@@ -341,8 +363,8 @@ def _verdict(searched: Sequence[SearchedPair], *, is_clean: bool) -> Verdict:
 
 def _replay_pair(
     examiner: Examiner,
-    finding: Finding,
-    limits: Limits,
+    finding: PairFinding,
+    limits: SearchLimits,
     number: int,
     open_worlds: Callable[[], AbstractContextManager[Processes]],
     say: Callable[[str], None],
