@@ -304,6 +304,23 @@ def test_a_replay_is_a_privacy_audit(pytester: pytest.Pytester) -> None:
     pytester.runpytest_inprocess("--dpaudit-only").assert_outcomes(failed=1, deselected=1)
 
 
+def test_a_search_is_a_privacy_audit_that_keeps_its_examples(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+from reports.search.planted import SCHEMA, Synthesizer
+
+def test_broken(dp_search):
+    record = dp_search(Synthesizer("byte"), SCHEMA, pairs=30, seconds=5, fits=20)
+    record.assert_no_violation()
+"""
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the steps spend 255*"])
+    assert list(pytester.path.glob(".pytest_cache/d/dpaudit-search/*/pair-1-with.csv"))
+    pytester.runpytest_inprocess("--dpaudit-skip").assert_outcomes(skipped=1)
+
+
 def test_a_mistake_is_shown_where_it_was_made(pytester: pytest.Pytester) -> None:
     """Not where dpaudit noticed it, in thirty lines of its own code."""
     pytester.makepyfile(f"import dpaudit.errors\n{MISTAKES}")

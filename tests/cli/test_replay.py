@@ -90,3 +90,26 @@ def test_each_stage_is_one_line_where_there_is_no_terminal(
     done = dpaudit("gan", *TABLE)
     assert done.stderr.splitlines() == ["replay 1", "search for released answers: 1 of 40"]
     assert not dpaudit("gan", *TABLE, "-q").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--data", "x.csv", "--schema", "s.json"), "makes its own tables: leave out --data"),
+        ((), "a search makes its tables from a schema: give --schema"),
+        (("--schema", "s.json", "--target", "row:3"), "makes its own tables: leave out --target"),
+        (("--schema", "s.json", "--seconds", "0"), "--seconds must be a number above 0"),
+    ],
+)
+def test_what_a_search_cannot_do_is_said_in_a_line(
+    words: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    done = dpaudit("null", "--search", "--out", str(tmp_path), "--epsilon", "1", *words)
+    assert done.exit_code == ExitCode.USAGE
+    assert says in done.stderr
+
+
+def test_options_of_a_search_are_refused_without_it() -> None:
+    done = dpaudit("null", *TABLE, "--seconds", "5")
+    assert done.exit_code == ExitCode.USAGE
+    assert "--out are for --search: add it" in done.stderr
