@@ -1,10 +1,9 @@
 """Searches of small synthesizers with a planted defect, and of their honest twins.
 
-Usage: python -m reports.search.run [broken] [honest]   (resumes; an hour)
+Usage: python -m reports.search.run [broken] [honest]   (resumes; half an hour)
 
-`broken`: at most 400 pairs or a minute. `honest`: 500 pairs or two minutes, which should show nothing.
-Each writes results/PART.json after every case; the tables of README.md are
-made from both.
+`broken`: at most 400 pairs or a minute. `honest`: 500 pairs or two minutes, which should show
+nothing. Each writes results/PART.json after every case; the tables of README.md are made from both.
 """
 
 from __future__ import annotations
