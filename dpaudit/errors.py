@@ -13,7 +13,8 @@ DpauditError
 │   └── MissingExtraError   an optional dependency that is not installed
 ├── BudgetError             a mechanism was asked to spend more privacy than it has
 ├── TrialError              one shadow model failed; recorded as an outcome, never dropped
-├── ReplayError             a replay that cannot go on: its process ended, or cannot be heard
+├── ReplayError             a replay that cannot go on: its draws cannot be heard, or followed
+│   └── WorldEndedError     the process of one world ended
 ├── AttackError             an attack failed on a valid table: its own defect, the run stops
 └── InterruptedRunError     the run was stopped; what finished is kept and it can be resumed
 
@@ -116,6 +117,10 @@ class RowCountError(TrialError):
 
 class ReplayError(DpauditError):
     """A replay cannot go on: a world's process ended, or its draws cannot be intercepted."""
+
+
+class WorldEndedError(ReplayError):
+    """The process of one world ended during a fit."""
 
 
 class AttackError(DpauditError):

@@ -49,7 +49,7 @@ class Case:
 
     Attributes:
         broken: The release with the bug.
-        twin: The same without the bug: a release that fixes it or, if there is none, the same
+        twin: The code without the bug: a release that fixes it or, before there is one, the same
             release with the leaking values passed as public. Its account says which.
         adapter: A Python file that the environment's interpreter runs.
         method: The adapter's class.

@@ -133,7 +133,8 @@ def replay(
     record: ReplayRecord | SearchRecord
     with _shown_progress(messages(quiet=quiet or json)) as progress:
         if searched.search:
-            record, page = _search(generator, data, schema, settings, searched, progress)
+            given = settings | {"data": data}
+            record, page = _search(generator, schema, given, searched, progress)
         elif searched != SearchOptions():
             raise SettingsError("`seconds`, `pairs`, `records` and `out` are for `search`: add it")
         else:
@@ -146,7 +147,6 @@ def replay(
 
 def _search(
     generator: object,
-    data: object,
     schema: Path | None,
     settings: dict[str, Any],
     asked: SearchOptions,
@@ -156,10 +156,6 @@ def _search(
     from dpaudit.searching.record import search_page
     from dpaudit.searching.run import search
 
-    if data is not None:
-        raise SettingsError("a search makes its own tables: leave out `data`")
-    if schema is None:
-        raise SettingsError("a search makes its tables from a schema: give `schema`")
     plain = ReplayOptions()
     given = {
         name: value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -14,16 +14,8 @@ from dpaudit.model.claim import Quantity
 from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.record import AuditBrief, AuditedGenerator, AuditRecord
 from dpaudit.results.sentences import claim_text, target
-from dpaudit.results.verdict import Verdict
+from dpaudit.results.verdict import Verdict, most_severe
 
-_GRAVEST: Final = (
-    Verdict.VIOLATION,
-    Verdict.INVALID,
-    Verdict.OVERSPENT,
-    Verdict.INCONCLUSIVE,
-    Verdict.MEASURED,
-    Verdict.CONSISTENT,
-)
 _ABSENT: Final = "not given"
 _SOURCE: Final = "source code"
 """A fact that older results lack; it is compared only if both results have it."""
@@ -107,11 +99,6 @@ class Comparison(Document):
         return quantities.pop() if len(quantities) == 1 else None
 
 
-def gravest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The most severe of several verdicts; invalid if there are none."""
-    return min(verdicts, key=_GRAVEST.index, default=Verdict.INVALID)
-
-
 def compare(
     runs: Mapping[str, AuditRecord],
     *,
@@ -135,7 +122,7 @@ def compare(
     before = named[:-1] if reference is Reference.PREVIOUS else named[:1] * len(named[1:])
     return Comparison(
         reference=reference,
-        verdict=gravest(record.verdict for record in runs.values()),
+        verdict=most_severe(record.verdict for record in runs.values()),
         runs=tuple(
             ComparedRun(name=name, generator=record.generator, audit=AuditBrief.of(record))
             for name, record in named

@@ -206,6 +206,16 @@ class ReplayFindings:
         return bool(self.stored) or self.parting is not None
 
     @property
+    def charged(self) -> Spent:
+        """What counts as spent.
+
+        Where data goes around the noise, choices do not count: what is chosen may be another value
+        in each world, as the gaps between the sorted values of a table are, so that the
+        probabilities of the places in a list are not those of an answer.
+        """
+        return self.spent_by_noise if self.goes_around else self.spent
+
+    @property
     def is_shown(self) -> bool:
         """Whether a bound above the claim was proved from the release."""
         return self.proof is not None or (self.game is not None and self.game.guesses.decided)

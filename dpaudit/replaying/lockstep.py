@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import ReplayError, TrialError
+from dpaudit.errors import ReplayError, TrialError, WorldEndedError
 from dpaudit.external.session import WorkerError
 from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
@@ -172,7 +172,8 @@ class Worlds:
         """One fit in each world of an order.
 
         Raises:
-            ReplayError: If a process ends, or too many lines depend on the data to be followed.
+            WorldEndedError: If a process ends.
+            ReplayError: If too many lines depend on the data to be followed.
         """
         started = time.monotonic()
         while len(self.lines.asked) < MOST_ASKED:
@@ -266,7 +267,7 @@ def _result_of(
     try:
         return fit.result(), None
     except WorkerError as error:
-        raise ReplayError(f"world {world} ended: {error}") from None
+        raise WorldEndedError(f"world {world} ended: {error}") from None
     except TrialError as error:
         ended = "dpaudit has ended this fit" in str(error)
         return None, "ended" if ended else reason_of(error)
@@ -406,12 +407,15 @@ class _Match:
         transcript.unfollowed = list(dict.fromkeys(transcript.unfollowed))
         first = self._ended[self.order.worlds[0]]
         transcript.draws = {Site(*draw[:3]): draw[3] for draw in first["draws"]}
-        releases = [self._ended.get(world, {}).get("release") for world in WORLDS]
-        failed = transcript.failures
-        transcript.releases = tuple(  # type: ignore[assignment]
-            release_of(release) if release and why is None else None
-            for release, why in zip(releases, failed, strict=True)
+        inside, outside = (
+            release_of(release) if release and failure is None else None
+            for release, failure in zip(
+                (self._ended.get(world, {}).get("release") for world in WORLDS),
+                transcript.failures,
+                strict=True,
+            )
         )
+        transcript.releases = inside, outside
         for site, key, toss, comparisons in self._compared:
             table = table_of(comparisons)
             if not are_same(*table):

@@ -140,7 +140,7 @@ def decide(
 ) -> tuple[Verdict, bool, list[str]]:
     """The verdict, whether it is of the stated proof alone, and the reasons."""
     questions = list(_open_questions(findings))
-    spent = _spent(findings)
+    spent = findings.charged
     over = is_overspent(claim, spent) and not _lost_draws(findings)
     alone = next((alone for pilot in findings.pilots for alone in pilot.charged_alone), None)
     if over and alone is not None:
@@ -163,16 +163,6 @@ def decide(
     if questions:
         return Verdict.INCONCLUSIVE, False, questions
     return Verdict.CONSISTENT, False, [_limits(findings)]
-
-
-def _spent(findings: ReplayFindings) -> Spent:
-    """What counts as spent.
-
-    Where data goes around the noise, choices do not count: what is chosen may be another value in
-    each world, as the gaps between the sorted values of a table are, so that the probabilities of
-    the places in a list are not those of an answer.
-    """
-    return findings.spent_by_noise if findings.goes_around else findings.spent
 
 
 def _shown_reason(findings: ReplayFindings) -> str:
@@ -214,7 +204,7 @@ def conclude(
     """The record of a replay."""
     spec = fits.spec
     verdict, of_proof, reasons = decide(spec.claim, options, findings)
-    spent = _spent(findings)
+    spent = findings.charged
     is_shown = verdict is Verdict.VIOLATION and not of_proof
     return ReplayRecord(
         verdict=verdict,

@@ -82,7 +82,7 @@ class OneRunOutcome(GameOutcome):
 
     @property
     def no_clopper_pearson(self) -> str:
-        """Why there is none: it needs independent trials."""
+        """Why there is no such bound: it needs independent trials."""
         return "the canaries of one training are not independent trials"
 
     @property

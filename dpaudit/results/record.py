@@ -105,7 +105,7 @@ class TargetOfAudit:
         worst_case: The name of the worst case; absent where there is none.
         neighbours_file: The file of the neighbouring table; absent where there is none.
         repeats: How many other rows equal it (or the first row of its unit), in both worlds; absent
-            if there are none.
+            if no other row does.
         tables: For a worst case or a pair of the user's own: what both tables are, and why they
             make a valid game; absent if a target was chosen.
         same_tables: How both worlds give the same tables with the same seeds; absent if the tables
@@ -359,8 +359,8 @@ class AuditRecord(Document):
         max_provable_epsilon: The bound that a perfect attack would reach with this many trials, in
             nats; null if no trial was scored, or the claim is not stated in epsilon.
         detectable_epsilon: The minimum detectable epsilon (80 % power), in nats, if the leak shows
-            as clearly as in randomised response; null if there is none, if no trial was scored, or
-            if the claim is not stated in epsilon.
+            as clearly as in randomised response; null if no leak is detected so often, no
+            trial was scored, or the claim is not stated in epsilon.
         detectable_gaussian: The same for a Gaussian leak; absent where `detectable_epsilon` is
             null, and at delta 0, where every such leak is infinite.
         reach: What the audit could prove about a claim that is not stated in epsilon; absent if it

@@ -68,7 +68,7 @@ class RecordsOutcome(GameOutcome):
 
     @property
     def no_clopper_pearson(self) -> str:
-        """Why there is none: it needs independent trials."""
+        """Why there is no such bound: it needs independent trials."""
         return "the coins of one model are not independent trials"
 
     @property

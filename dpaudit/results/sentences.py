@@ -319,7 +319,7 @@ def _proofs(result: AuditRecord) -> str:
 
 
 def _proving_probes(result: AuditRecord | Conclusion) -> str:
-    """The probes that prove a violation; empty if there are none or the bound proves it."""
+    """The probes that prove a violation; empty if no probe does, or if the bound does."""
     names = [alarm.id for alarm in proofs_of(result.probe_alarms)]
     if exceeds_claim(result) or not names:
         return ""

@@ -85,7 +85,7 @@ class TwoWorldsOutcome(GameOutcome):
 
     @property
     def no_clopper_pearson(self) -> str:
-        """Why there is none: it needs a number of trials that was fixed beforehand."""
+        """Why there is no such bound: it needs a number of trials that was fixed beforehand."""
         if self.sequential is None:
             return "the result was written without it"
         return "the audit stopped early"

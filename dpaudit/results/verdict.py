@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
@@ -28,6 +29,22 @@ class Verdict(StrEnum):
     INVALID = "invalid"
     MEASURED = "measured"
     """No claim was given: the empirical epsilon is the result."""
+
+
+BY_SEVERITY: Final = (
+    Verdict.VIOLATION,
+    Verdict.INVALID,
+    Verdict.OVERSPENT,
+    Verdict.INCONCLUSIVE,
+    Verdict.MEASURED,
+    Verdict.CONSISTENT,
+)
+"""All verdicts, the most severe first."""
+
+
+def most_severe(verdicts: Iterable[Verdict]) -> Verdict:
+    """The most severe of several verdicts; invalid if there is not one."""
+    return min(verdicts, key=BY_SEVERITY.index, default=Verdict.INVALID)
 
 
 class ClaimAndBound(Protocol):

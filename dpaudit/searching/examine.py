@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import pandas as pd
 
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, with_pair
-from dpaudit.errors import ReplayError
+from dpaudit.errors import ReplayError, WorldEndedError
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
@@ -133,8 +133,8 @@ class Examiner:
         started = time.monotonic()
         try:
             finding = self._examine(pair, 1)
-        except ReplayError as error:
-            self._lose_processes(error)
+        except WorldEndedError as error:
+            self.lose_processes(error)
             finding = PairFinding(None, "", -1.0, pair)
         self.tried += 1
         self.seconds += time.monotonic() - started
@@ -157,28 +157,27 @@ class Examiner:
         """Seconds of a pair."""
         return self.seconds / self.tried
 
-    def close_processes(self) -> None:
-        """Has the next pair start the processes again."""
-        self._processes = None
-
-    def _lose_processes(self, error: ReplayError) -> None:
-        """Counts a pair that ended a process."""
-        self.ended, self.end = self.ended + 1, str(error)
-        self.close_processes()
+    def lose_processes(self, error: WorldEndedError) -> None:
+        """Counts a pair that ended a process; the next one starts both again."""
+        self.ended, self.end, self._processes = self.ended + 1, str(error), None
 
     def is_confirmed(self, finding: PairFinding) -> bool:
         """Whether fits with other seeds show the same."""
         try:
             again = [self._examine(finding.pair, number) for number in _CONFIRMING]
-        except ReplayError as error:
-            self._lose_processes(error)
+        except WorldEndedError as error:
+            self.lose_processes(error)
             return False
         return all(other.key == finding.key for other in again)
 
     def _examine(self, pair: NeighbouringTables, number: int) -> PairFinding:
         fits = self.fits_of(pair)
-        played = fits.pair(number, keeps_tables=True)
-        transcript = played.transcript
+        try:
+            transcript, tables = fits.pair(number, keeps_tables=True)
+        except WorldEndedError:
+            raise
+        except ReplayError as error:  # too much of the code depends on the record to be followed
+            return PairFinding(FindingKind.UNKNOWN, str(error), 0.0, pair)
         if None not in transcript.failures and transcript.parting is None:
             self.failed += 1
             self.failure = transcript.failures[0] or ""
@@ -188,11 +187,9 @@ class Examiner:
         findings.add_differences(fits, transcript)
         charge(fits, self.options, findings)
         verdict, of_proof, reasons = decide(self.spec.claim, self.options, findings)
-        spent, claim = (
-            findings.spent_by_noise if findings.goes_around else findings.spent,
-            self.spec.claim,
-        )
-        ratio = math.inf if spent.is_unlimited else (spent.value or 0.0) / claim.value
+        spent = findings.charged
+        claimed = self.spec.claim.value
+        ratio = math.inf if spent.is_unlimited else (spent.value or 0.0) / claimed
 
         def finding(kind: FindingKind | None, place: str) -> PairFinding:
             return PairFinding(kind, place, ratio, pair)
@@ -203,7 +200,7 @@ class Examiner:
             return finding(*_kind_and_place(findings.parting))
         if findings.stored:
             return finding(FindingKind.STORED, re.sub(r"\[.*", "", next(iter(findings.stored))))
-        if column := _outside_in_one(played.tables, pair):
+        if column := _outside_in_one(tables, pair):
             return finding(FindingKind.OUTSIDE, column)
         is_unknown = spent.value is None or transcript.unfollowed
         if is_unknown and verdict is Verdict.INCONCLUSIVE and findings.moves:

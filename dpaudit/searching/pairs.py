@@ -13,17 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from hypothesis import strategies as st
 
-from dpaudit.errors import MissingExtraError
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Category, Column, Kind
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
-
-try:
-    from hypothesis import strategies as st
-except ImportError:
-    raise MissingExtraError("a search", "hypothesis", "search") from None
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Record = tuple[Category, ...]
@@ -71,21 +66,23 @@ def neighbouring_pairs(
 
 def base_pair(schema: Schema, neighbours: Neighbours, records: int) -> NeighbouringTables:
     """Records with the first simple value of each column, and one with the second."""
-    first, second = (
-        tuple(simple_values(column)[place] for column in schema.columns) for place in (0, 1)
-    )
+    first, second = _simple_records(schema)
     replacement = [first] if neighbours is Neighbours.REPLACE_ONE else None
     return pair_of(schema, [first] * max(1, records), [second], replacement)
 
 
 def crowds(schema: Schema, neighbours: Neighbours, records: int) -> Iterator[NeighbouringTables]:
     """Many copies of one record: with one more of them, or one that is another."""
-    first, second = (
-        tuple(simple_values(column)[place] for column in schema.columns) for place in (0, 1)
-    )
+    first, second = _simple_records(schema)
     replacement = [second] if neighbours is Neighbours.REPLACE_ONE else None
     for count in _CROWDS:
         yield pair_of(schema, [first] * max(count, records), [first], replacement)
+
+
+def _simple_records(schema: Schema) -> tuple[Record, Record]:
+    """The record of the first simple values of all columns, and that of the second ones."""
+    each = [simple_values(column) for column in schema.columns]
+    return tuple(values[0] for values in each), tuple(values[1] for values in each)
 
 
 def related(pair: NeighbouringTables, neighbours: Neighbours) -> NeighbouringTables:
@@ -181,9 +178,8 @@ def _values(column: Column) -> st.SearchStrategy[Category]:
 
 def _records(schema: Schema) -> st.SearchStrategy[Record]:
     """Any record; some have the lowest, highest or last simple value in all columns at once."""
-    simple = [simple_values(column) for column in schema.columns]
-    extremes = [tuple(values[min(place, len(values) - 1)] for values in simple) for place in (0, 1)]
-    extremes.append(tuple(values[-1] for values in simple))
+    last = tuple(simple_values(column)[-1] for column in schema.columns)
+    extremes = [*_simple_records(schema), last]
     return st.sampled_from(extremes) | st.tuples(*map(_values, schema.columns))
 
 
@@ -219,7 +215,7 @@ def _draw_near(draw: Draw, schema: Schema, others: Sequence[Record]) -> Record:
 
 def _other_record(schema: Schema, record: Record) -> Record:
     """A record that differs from another in its first value."""
-    value = next(one for one in simple_values(schema.columns[0]) if one != record[0])
+    value = next(other for other in simple_values(schema.columns[0]) if other != record[0])
     return (value, *record[1:])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +21,6 @@ from dpaudit.results.structure import Block, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.searching.examine import FindingKind
 
-_WHERE: Final = "dpaudit: the table of this row"
 _MOST_SHOWN: Final = 12
 """Rows of a pair that a report shows; rows that are equal count once."""
 _SAYS: Final[Mapping[FindingKind, str]] = {
@@ -35,7 +34,7 @@ _SAYS: Final[Mapping[FindingKind, str]] = {
 
 
 class PairRow(NamedTuple):
-    """A row of a pair of tables, and the equal rows that follow it.
+    """A row of a pair of tables, and its equals.
 
     Attributes:
         times: How many rows.
@@ -56,7 +55,7 @@ class SearchedPair(NamedTuple):
         place: The line, the place in the fitted model, the column, or the reason.
         spent: What the steps spend, in the quantity of the claim; null without limit.
         columns: The names of the columns.
-        rows: The rows of both tables, in order.
+        rows: The rows of both tables.
         verdict: The verdict of a whole replay of the pair; null if there was none.
         said: Its headline; empty if there was none.
         reproduce: The command that replays the pair.
@@ -240,13 +239,15 @@ def _cell(value: object) -> str:
 def pair_rows(pair: NeighbouringTables) -> tuple[PairRow, ...]:
     """The rows of a pair; equal rows of the same table count once."""
     only = set(pair.rows)
-    where = ["with" if place in only else "both" for place in range(len(pair.data))]
-    tables = [pair.data.assign(**{_WHERE: where})]
+    rows = [
+        (row, "with" if place in only else "both") for place, row in enumerate(_values(pair.data))
+    ]
     if pair.replacement is not None:
-        tables.append(pair.replacement.assign(**{_WHERE: "without"}))
-    counts = Counter(
-        (tuple(None if pd.isna(value) else value for value in row[:-1]), row[-1])
-        for table in tables
-        for row in table.astype(object).itertuples(index=False, name=None)
-    )
-    return tuple(PairRow(times, values, table) for (values, table), times in counts.items())
+        rows += [(row, "without") for row in _values(pair.replacement)]
+    return tuple(PairRow(times, *row) for row, times in Counter(rows).items())
+
+
+def _values(table: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """The values of each row, None where one is missing."""
+    for row in table.astype(object).itertuples(index=False, name=None):
+        yield tuple(None if pd.isna(value) else value for value in row)

@@ -20,23 +20,23 @@ from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, no_table
-from dpaudit.errors import ReplayError, SchemaError, SettingsError
+from dpaudit.auditing.spec import SchemaGiven
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, public_schema
+from dpaudit.errors import ReplayError, SchemaError, SettingsError, WorldEndedError
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import counted, listed
 from dpaudit.model.claim import Neighbours, require_claim
 from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.neighbouring_tables import NeighbouringTables, check_public, searched_tables
-from dpaudit.model.schema import Schema
 from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, check_number
-from dpaudit.model.tables import Table, load_schema
+from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.findings import Options, ReplayFindings
 from dpaudit.replaying.processes import Processes, open_processes, prepare_start
 from dpaudit.replaying.run import replay_record, run_control
 from dpaudit.replaying.verdict import command_of
-from dpaudit.results.verdict import Verdict
+from dpaudit.results.verdict import BY_SEVERITY, Verdict, most_severe
 from dpaudit.searching.examine import Examiner, PairFinding
 from dpaudit.searching.pairs import CHOICE, base_pair, crowds, neighbouring_pairs, related
 from dpaudit.searching.record import SearchedPair, SearchRecord, pair_rows
@@ -56,9 +56,6 @@ _REPLAYED: Final = 3
 """Findings whose pairs are replayed as a whole."""
 _MOST_ENDED: Final = 5
 """Pairs that may end the processes before the search gives up."""
-_BY_SEVERITY: Final = (
-    *(Verdict.VIOLATION, Verdict.OVERSPENT, Verdict.INCONCLUSIVE, Verdict.CONSISTENT),
-)
 _OF_ONE_PAIR: Final = frozenset(
     ("data", "target", "targets", "worst_case", "neighbours_file", "hand_over")
 )
@@ -67,7 +64,7 @@ _OF_REPLAYS: Final = frozenset(field.name for field in fields(Options)) - _OF_ON
 
 
 class SearchLimits(NamedTuple):
-    """SearchLimits of a search.
+    """Limits of a search.
 
     Attributes:
         ends: When it stops, by `time.monotonic`.
@@ -101,7 +98,7 @@ class _ShownError(Exception):
 
 def search(
     generator: object,
-    schema: Schema | str | Path,
+    schema: SchemaGiven,
     *,
     seconds: float = SECONDS,
     pairs: int = MOST,
@@ -228,15 +225,16 @@ def _make_folder(folder: Path) -> None:
 
 
 def _build_spec(
-    generator: object, schema: Schema | str | Path, records: int, settings: dict[str, Any]
+    generator: object, schema: SchemaGiven, records: int, settings: dict[str, Any]
 ) -> TwoWorldSpec:
     """The first pair as an audit; every other one takes its tables' place."""
     named = sorted(_OF_ONE_PAIR & settings.keys())
     if named:
         names = listed([f"`{name}`" for name in named])
         raise SettingsError(f"a search makes its own tables: leave out {names}")
-    path = str(schema) if isinstance(schema, str | Path) else None
-    public = load_schema(schema, no_table) if isinstance(schema, str | Path) else schema
+    public, path = public_schema(schema)
+    if public is None:
+        raise SettingsError("a search makes its tables from a schema: give `schema`")
     if isinstance(public, LinkedTables):
         raise SchemaError("a search draws pairs of one table, not of several: replay them")
     stated = audit_settings(**{"rows": ROWS} | settings)
@@ -264,12 +262,12 @@ def first_pairs(examiner: Examiner, limits: SearchLimits) -> list[NeighbouringTa
     pairs += crowds(schema, relation, limits.records)
     failure = None
     for pair in pairs:
-        control = ReplayFindings()
+        fits, control = examiner.fits_of(pair), ReplayFindings()
         try:
-            run_control(examiner.fits_of(pair), control)
+            run_control(fits, control)
+        except WorldEndedError:
+            raise
         except ReplayError as error:
-            if not str(error).startswith("the generator fails"):
-                raise
             failure = failure or error
             continue
         if control.control is not None:
@@ -350,15 +348,13 @@ def _run_round(
 
 def _severity(pair: SearchedPair) -> int:
     """The worst pair has the lowest; those that were not replayed come last."""
-    return len(_BY_SEVERITY) if pair.verdict is None else _BY_SEVERITY.index(pair.verdict)
+    return len(BY_SEVERITY) if pair.verdict is None else BY_SEVERITY.index(pair.verdict)
 
 
 def _verdict(searched: Sequence[SearchedPair], *, is_clean: bool) -> Verdict:
     """The worst verdict of the pairs; only a search without findings is consistent."""
-    verdicts = {pair.verdict for pair in searched if pair.verdict is not None}
-    if not is_clean:
-        verdicts = verdicts - {Verdict.CONSISTENT} | {Verdict.INCONCLUSIVE}
-    return next(verdict for verdict in _BY_SEVERITY if verdict in verdicts)
+    verdicts = [pair.verdict for pair in searched if pair.verdict is not None]
+    return most_severe(verdicts if is_clean else [*verdicts, Verdict.INCONCLUSIVE])
 
 
 def _replay_pair(
@@ -382,7 +378,8 @@ def _replay_pair(
             record = replay_record(fits, options, open_worlds, time.monotonic())
             verdict, said = record.verdict, record.headline
         except ReplayError as error:
-            examiner.close_processes()
+            if isinstance(error, WorldEndedError):
+                examiner.lose_processes(error)
             verdict, said = Verdict.INCONCLUSIVE, f"not replayed: {error}"
     spent = finding.ratio * examiner.spec.claim.value
     return SearchedPair(

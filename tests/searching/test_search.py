@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.errors import ReplayError, SchemaError, SettingsError
+from dpaudit.errors import MissingExtraError, ReplayError, SchemaError, SettingsError
 from dpaudit.results.verdict import Verdict
 from dpaudit.searching.examine import FindingKind
 from dpaudit.searching.record import SearchRecord, search_page
@@ -136,6 +138,13 @@ class AlwaysEndsItsProcess:
 
 
 class TestWrongInput:
+    def test_without_hypothesis_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in [name for name in sys.modules if name.startswith("dpaudit.searching")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(MissingExtraError, match=r"dpaudit\[search\]"):
+            importlib.import_module("dpaudit.searching.run")
+
     def test_code_that_always_ends_its_process_is_refused(self) -> None:
         with pytest.raises(ReplayError, match="ended"):
             searched(AlwaysEndsItsProcess(), epsilon=1)

@@ -64,8 +64,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
             "`worst_case` builds its table from a public schema alone: leave out `data`, or leave "
             "out `worst_case`"
         )
-    path = str(schema) if isinstance(schema, str | Path) else None
-    public = load_schema(schema, no_table) if isinstance(schema, str | Path) else schema
+    public, path = public_schema(schema)
     if unit is not None or (public is not None and public.unit is not None):
         raise SettingsError(
             "a worst case has single rows and no units: leave out the unit, or leave out "
@@ -117,12 +116,18 @@ def audited_pair(table: Table, settings: AuditSettings[TwoWorlds]) -> Neighbouri
     return pair
 
 
-def no_table() -> pd.DataFrame:
-    """Refuses SDV metadata where there is no table.
+def public_schema(schema: SchemaGiven) -> tuple[Schema | None, str | None]:
+    """A schema without a table, and its file if it was read from one.
 
     Raises:
-        SchemaError: Always.
+        SchemaError: If the file is missing or holds no schema with bounds and categories.
     """
+    if isinstance(schema, str | Path):
+        return load_schema(schema, _no_table), str(schema)
+    return schema, None
+
+
+def _no_table() -> pd.DataFrame:
     raise SchemaError(
         "SDV metadata has no bounds and categories of its own: a worst case needs a schema with "
         "them; see docs/schema.md"

@@ -144,7 +144,8 @@ class NoiseArray(Marked):
         """The noise broadcast to a shape."""
         if self.shape == shape:
             return self
-        return self.map_fields(lambda field: np.broadcast_to(field, shape))  # type: ignore[no-any-return]
+        noise: NoiseArray = self.map_fields(lambda field: np.broadcast_to(field, shape))
+        return noise
 
 
 def noise(
