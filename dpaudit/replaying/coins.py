@@ -11,7 +11,6 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -23,7 +22,7 @@ from dpaudit.auditing.settings import DEFAULT_ATTACKS
 from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guarantee_of
 from dpaudit.bounds.inputs import BoolArray
 from dpaudit.bounds.sequential import coin_bound, coin_level, e_process, level_e_process
-from dpaudit.errors import AttackError, SchemaError
+from dpaudit.errors import SchemaError
 from dpaudit.game.features import NOTHING, features_of_table, features_of_values
 from dpaudit.model.claim import Claim
 from dpaudit.model.column import OTHER
@@ -296,19 +295,22 @@ class _Reader:
         for at, table in enumerate(tables if attacks else ()):
             if table is None:
                 continue
-            with suppress(SchemaError, AttackError):
+            try:
                 known = schema.canonical(table)
-                values[at] = values_of_table(known, schema)
-                if (values[at] == OTHER).any():  # attacks see how unknown categories are written
-                    features[at] = features_of_table(known, attacks, self._view)
-                else:
-                    alike.setdefault(values[at].shape, []).append(at)
+            except SchemaError:  # of a release outside the schema attacks have no features
+                continue
+            if known.empty:
+                continue
+            values[at] = values_of_table(known, schema)
+            if (values[at] == OTHER).any():  # attacks see how unknown categories are written
+                features[at] = features_of_table(known, attacks, self._view)
+            else:
+                alike.setdefault(values[at].shape, []).append(at)
         for places in alike.values():
             stack, nothing = np.stack([values[at] for at in places]), [NOTHING] * len(places)
-            with suppress(AttackError):
-                rows = features_of_values(stack, attacks, self._view, nothing)
-                for at, seen in zip(places, rows, strict=True):
-                    features[at] = seen
+            rows = features_of_values(stack, attacks, self._view, nothing)
+            for at, seen in zip(places, rows, strict=True):
+                features[at] = seen
         return features
 
     @property

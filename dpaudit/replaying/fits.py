@@ -87,6 +87,7 @@ class Fits:
         *,
         is_heard: bool = True,
         keeps_tables: bool = False,
+        redraws: int = 0,
     ) -> Iterator[FinishedFit]:
         """Fits in which the code draws by itself, in both processes at once.
 
@@ -94,6 +95,7 @@ class Fits:
             wanted: The world and the number of each.
             is_heard: Whether their draws are heard.
             keeps_tables: Whether the synthetic tables are wanted.
+            redraws: As in `lockstep.Order`.
         """
 
         def run(world: World, number: int) -> FinishedFit:
@@ -103,6 +105,7 @@ class Fits:
                 is_natural=True,
                 is_heard=is_heard,
                 keeps_tables=keeps_tables,
+                redraws=redraws,
             )
 
         each = {world: [number for other, number in wanted if other is world] for world in WORLDS}

@@ -36,6 +36,7 @@ from dpaudit.replaying.transcript import (
     Parting,
     PartKind,
     Question,
+    RedrawnNoise,
     Site,
     Toss,
     Transcript,
@@ -48,7 +49,7 @@ MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
-_PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples")
+_PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples", "redraws")
 """Fields of an order that are sent to the worlds unchanged."""
 Sides = Sequence[dict[str, Any]]
 """The same question of both worlds."""
@@ -80,6 +81,7 @@ class Order:
         samples: Rows and seed of further samples.
         watches_state: Whether the state of the fitted model is compared.
         keeps_tables: Whether the synthetic tables are wanted.
+        redraws: How often a natural fit draws again from each sampler of a library.
     """
 
     number: int
@@ -99,6 +101,7 @@ class Order:
     samples: tuple[tuple[int, int], ...] = ()
     watches_state: bool = True
     keeps_tables: bool = False
+    redraws: int = 0
 
     @property
     def mode(self) -> str:
@@ -394,6 +397,7 @@ class _Match:
             ]
             transcript.bare += [Unfollowed(Site(*bare[:3]), bare[3]) for bare in message["bare"]]
             transcript.sampled_from = int(message["sampled_from"])
+            transcript.has_samplers |= bool(message["has_samplers"])
             for file, line, function, text in message["seeds"]:
                 transcript.seeds.setdefault(Site(file, line, function), set()).add(text)
         if transcript.parting is None:  # of fits that were ended no notes were compared
@@ -516,6 +520,10 @@ class _Match:
         elif kind == "answer":  # of a natural fit
             before = Pair(flat(more["before"]), flat(more["before"]))
             self._add_step(site, before, (more, more), flat(more["value"]))
+        elif kind == "redrawn":
+            drawn = np.asarray(more["drawn"]).reshape(len(more["drawn"]), -1)
+            law = law_of_parts([{**more, "factor": np.ones(drawn.shape[1])}])
+            self.transcript.redrawn.append(RedrawnNoise(site=site, law=law, drawn=drawn))
 
     # -- the questions ---------------------------------------------------------------------------
 

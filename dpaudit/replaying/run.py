@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
@@ -54,6 +55,11 @@ _SLOW: Final = 2.0
 _COIN_EDGES: Final = (1e-9, 1.0 - 1e-9)
 _SHARED: Final = 400_000
 """The natural fits whose noise is compared have numbers from here on."""
+_REDRAWN: Final = 450_000
+"""The natural fit in which samplers are drawn from again."""
+_REDRAWS: Final = 10_000
+_NOT_ITS_LAW: Final = 1e-6
+"""Below this p-value, over all samplers, one does not follow its law."""
 _CONTROLS: Final = (0, 90, 91)
 _AGAIN: Final = (700, 701)
 """Numbers of the fits that are made in new processes as well."""
@@ -262,6 +268,7 @@ def replay_record(
         run_pilots(fits, findings)
         check_selections(fits, findings)
         find_shared_noise(fits, findings)
+        test_samplers(fits, findings)
         run_edges(fits, findings)
         find_foreign_seeds(fits, findings)
         charge(fits, options, findings)
@@ -425,6 +432,35 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
                 first = known.setdefault(unit, step)
                 if unit and first.key != step.key:
                     findings.shared_noise |= dict.fromkeys([(first.site, step.site)])
+
+
+def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
+    """Tests whether the draws of libraries and of named samplers follow the laws that are charged.
+
+    The Kolmogorov-Smirnov test of all draws by their distribution function; whole numbers are
+    spread evenly over their steps of it.
+    """
+    if not any(pilot.has_samplers for pilot in findings.pilots):
+        return
+    fits.say("draws of each sampler, to test its law")
+    [fit] = fits.natural([(World.OUT, _REDRAWN)], redraws=_REDRAWS)
+    for noise in fit.transcript.redrawn:
+        if noise.law is None or not noise.law.has_cdf:
+            continue
+        # a sampler that is given its seed draws the same again
+        drawn = noise.drawn[: None if np.any(noise.drawn != noise.drawn[0]) else 1]
+        places = noise.law.cdf(drawn)
+        if noise.law.whole:
+            below = noise.law.cdf(drawn - 1.0)
+            places = below + fits.rng("steps", 0).random(places.shape) * (places - below)
+        p_value = float(scipy.stats.kstest(places.ravel(), "uniform").pvalue)
+        if p_value < _NOT_ITS_LAW / len(fit.transcript.redrawn):
+            why = (
+                f"{places.size:,} draws of this sampler do not follow the law by which it is "
+                f"charged, {noise.law.name} of scale {np.max(noise.law.scale):.4g} "
+                f"(Kolmogorov-Smirnov, p = {p_value:.0e})"
+            )
+            findings.pilots[-1].unfollowed.append(Unfollowed(noise.site, why))
 
 
 def run_edges(fits: Fits, findings: ReplayFindings) -> None:

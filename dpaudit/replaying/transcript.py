@@ -138,6 +138,21 @@ class ChoiceStep:
     is_late: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class RedrawnNoise:
+    """Many draws of one noise by a sampler of a library or of the user.
+
+    Attributes:
+        site: The line that draws.
+        law: The law that replay charges; None if it is not known.
+        drawn: The noise; shape (draws, elements).
+    """
+
+    site: Site
+    law: NoiseLaw | None
+    drawn: FloatArray
+
+
 class SelectionKind(StrEnum):
     """What is revealed of answers that are only selected from."""
 
@@ -250,6 +265,8 @@ class Transcript:
 
     Attributes:
         noisy: Noise that was added, in order.
+        redrawn: Noise that was drawn many times, to test its law.
+        has_samplers: Whether there is a sampler that can be drawn from so.
         choices: Choices whose probabilities differ.
         selections: Uses of answers that reveal less than their values.
         released: Numbers of answers that were used in any other way.
@@ -268,6 +285,8 @@ class Transcript:
     """
 
     noisy: list[NoisyStep] = field(default_factory=list)
+    redrawn: list[RedrawnNoise] = field(default_factory=list)
+    has_samplers: bool = False
     choices: list[ChoiceStep] = field(default_factory=list)
     selections: list[AnswerSelection] = field(default_factory=list)
     released: set[int] = field(default_factory=set)

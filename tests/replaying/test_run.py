@@ -530,6 +530,15 @@ def test_a_control_that_fails_by_chance_is_made_again() -> None:
     assert {one.verdict for one in records} == {Verdict.CONSISTENT}
 
 
+def test_releases_without_rows_are_guessed_like_others() -> None:
+    def some_rows(released: Any, n: int, seed: int) -> Any:
+        del n, seed
+        return np.zeros(max(int(released[3] * 4.0), 0), dtype=int)
+
+    record = replayed(little_noise, some_rows, fits=120, access="rows")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+
+
 # -- samplers and libraries ----------------------------------------------------------------------
 
 
@@ -547,6 +556,32 @@ def test_a_sampler_of_ones_own_is_heard() -> None:
     assert record.ledger[0].law == "laplace"
     assert record.spent == pytest.approx(1.0)
     assert "--sampler listened_noise:sample_laplace,law=laplace,scale=width" in record.reproduce
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "is_its_law"),
+    [
+        ("draw_laplace", "laplace", True),
+        ("draw_narrow", "laplace", False),
+        ("draw_laplace", "logistic", False),
+        ("draw_whole", "discrete_laplace", True),
+        ("draw_whole_without_zero", "discrete_laplace", False),
+    ],
+)
+def test_a_sampler_must_follow_its_law(name: str, law: str, is_its_law: bool) -> None:
+    import listened_noise
+
+    def train(counts: Any, rng: Any) -> Any:
+        draw = getattr(listened_noise, name)  # the one that is heard
+        if "whole" in name:
+            return [int(count) + draw(rng, 1.0) for count in counts]
+        return counts + draw(rng, 1.0, CELLS)
+
+    sampler = {"function": f"listened_noise:{name}", "law": law, "scale": "width"}
+    record = replayed(train, samplers=[sampler])
+    reasons = [why for why in record.reasons if "do not follow the law" in why]
+    assert record.verdict is (Verdict.CONSISTENT if is_its_law else Verdict.INCONCLUSIVE)
+    assert bool(reasons) is not is_its_law, str(record)
 
 
 class Wrong:

@@ -29,7 +29,7 @@ PlainState = np.random.RandomState
 PlainBits = np.random.PCG64
 
 _LONGEST_LOG = 20_000
-_NATURAL_NOTES = ("answer", "tell", "seed")
+_NATURAL_NOTES = ("answer", "redrawn", "tell", "seed")
 _DEFAULTS: Dict[str, Any] = {
     "mode": "lockstep",
     "seed": 0,
@@ -46,6 +46,7 @@ _DEFAULTS: Dict[str, Any] = {
     "wide": 1.0,
     "samples": (),
     "watch_state": False,
+    "redraws": 0,
 }
 """The message that begins a fit."""
 _MET, _LOST = 1, 2
@@ -80,6 +81,8 @@ class ListeningWorld:
         wide: What noise is multiplied by.
         samples: Numbers of rows and seeds of further samples.
         watch_state: Whether the fitted model is observed.
+        redraws: How often a natural fit draws from each sampler of a library, to test its law.
+        redrawn: The lines and laws of samplers that noise was drawn from.
         next_answer: Number of the next answer.
         draws: How often each line has drawn, be it one value or an array.
         bent: Lines whose uniform draws were made into noise by a formula, in any fit.
@@ -125,6 +128,8 @@ class ListeningWorld:
         self.wide = float(message["wide"])
         self._most_draws: Optional[int] = message["most_draws"]
         self.samples, self.watch_state = message["samples"], message["watch_state"]
+        self.redraws: int = message["redraws"]
+        self.redrawn: Set[Tuple[Site, str]] = set()
         self._ended = False
         self._calls = 0
         self.draws: Counter[Site] = Counter()
@@ -183,6 +188,7 @@ class ListeningWorld:
                 "sampled_from": self._fit_answers,
                 "seeds": [[*where, seed] for where, seed in self.seeds],
                 "bent": sorted(self.bent),
+                "has_samplers": bool(self.redrawn),
                 "release": self.release_seen,
             }
 

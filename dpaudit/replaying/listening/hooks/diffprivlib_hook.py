@@ -62,7 +62,14 @@ def _add_noise(
         return value  # with sensitivity 0 or an infinite epsilon it adds nothing
     seed = getattr(self._rng, "dpaudit_seed", None)
     return steps.add_noise(
-        value, law, library=library, scale=scale, shape=shape, other=other, seed=seed
+        value,
+        law,
+        library=library,
+        redraw=lambda: library(marks.without_marks(value)),
+        scale=scale,
+        shape=shape,
+        other=other,
+        seed=seed,
     )
 
 

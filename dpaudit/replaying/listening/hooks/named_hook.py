@@ -59,14 +59,20 @@ def _sampler(plain: Callable[..., Any], entry: Dict[str, Any]) -> Callable[..., 
             bound.arguments[name] = (
                 marks.without_marks(given) if is_loc else marks.end_marks(given, name)
             )
-        with marks.world.hushed():
-            drawn = plain(*bound.args, **bound.kwargs)
+
+        def draw() -> Any:
+            with marks.world.hushed():
+                return plain(*bound.args, **bound.kwargs)
+
+        drawn = draw()
         if entry["law"] not in steps.DRAWS:
             steps.report_unfollowed(f"a sampler of a law that replay does not know: {entry['law']}")
             return drawn
         size = np.shape(drawn) if np.ndim(drawn) else None
         loc = fields.pop("loc")
-        noisy = steps.add_noise(loc, entry["law"], library=lambda _: drawn, size=size, **fields)
+        noisy = steps.add_noise(
+            loc, entry["law"], library=lambda _: drawn, redraw=draw, size=size, **fields
+        )
         return noisy.tolist() if isinstance(drawn, list) else noisy
 
     return steps.intercept(plain, wrapper)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 import numpy as np
 
@@ -16,8 +16,16 @@ from .. import marks
 from ..channel import site
 from . import steps
 
-Release = Callable[[Any, Any], Any]
-"""From the library's result (its type counts, not its value) and the argument."""
+
+class Native(NamedTuple):
+    """The library's result, whose type counts, not its value; and how to draw it once more."""
+
+    value: Any
+    redraw: Optional[Callable[[], Any]] = None
+
+
+Release = Callable[[Native, Any], Any]
+"""From the library's result and the argument."""
 
 _LAPLACE = (
     "make_laplace",
@@ -140,24 +148,26 @@ def _is_concentrated(given: Mapping[str, Any]) -> bool:
 
 
 def _noise_release(law: str, scale: Any) -> Release:
-    def release(native: Any, value: Any) -> Any:
-        result = np.asarray(native)
+    def release(native: Native, value: Any) -> Any:
+        result = np.asarray(native.value)
         if result.dtype.kind not in "fiu":
-            return native  # nothing was noised
+            return native.value  # nothing was noised
         whole = result.dtype.kind in "iu"
         name = f"discrete_{law}" if whole else law
-        noisy = steps.add_noise(value, name, library=lambda _: native, scale=scale)
+        noisy = steps.add_noise(
+            value, name, library=lambda _: native.value, redraw=native.redraw, scale=scale
+        )
         if marks.world.natural and not isinstance(noisy, (marks.Marked, marks.MarkedNumber)):
-            return native
-        return noisy.tolist() if isinstance(native, list) else noisy
+            return native.value
+        return noisy.tolist() if isinstance(native.value, list) else noisy
 
     return release
 
 
 def _selection_release(weights: Callable[[Any], Any], sign: float, scale: float) -> Release:
-    def release(native: Any, value: Any) -> Any:
+    def release(native: Native, value: Any) -> Any:
         if marks.world.natural:
-            return native
+            return native.value
         scores = sign * np.asarray(marks.plain_array(marks.combine(value)), dtype=float)
         if scale > 0:
             return steps.pick(weights(scores / scale))
@@ -173,9 +183,9 @@ def _response_weights(place: int, count: int, chance: float) -> Any:
 
 
 def _response_release(categories: Any, chance: float) -> Release:
-    def release(native: Any, value: Any) -> Any:
+    def release(native: Native, value: Any) -> Any:
         if marks.world.natural:
-            return native
+            return native.value
         count = len(categories)
         if value not in categories:  # any of them answers it
             return categories[steps.pick(np.full(count, 1.0 / count))]
@@ -207,7 +217,8 @@ def _keep_data(queryable: Any, value: Any) -> Any:
 def _follow_measurement(invoke: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(invoke)
     def wrapper(this: Any, arg: Any) -> Any:
-        return _follow(this, arg, lambda: invoke(this, marks.end_marks(arg, "opendp")))
+        library = functools.partial(invoke, this, marks.end_marks(arg, "opendp"))
+        return _follow(this, arg, library, is_repeatable=True)
 
     return wrapper
 
@@ -224,7 +235,9 @@ def _follow_query(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _follow(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
+def _follow(
+    measurement: Any, value: Any, library: Callable[[], Any], *, is_repeatable: bool = False
+) -> Any:
     if not marks.world.hears_draw:
         return library()
     marks.world.count_draw(site())
@@ -233,9 +246,12 @@ def _follow(measurement: Any, value: Any, library: Callable[[], Any]) -> Any:
         name = getattr(measurement, "dpaudit_name", "made elsewhere").replace("make_", "")
         steps.report_unfollowed(f"an OpenDP measurement that replay does not know: {name}")
         return library()
-    with marks.world.hushed():
-        native = library()
-    return release(native, value)
+
+    def draw() -> Any:
+        with marks.world.hushed():
+            return library()
+
+    return release(Native(draw(), draw if is_repeatable else None), value)
 
 
 def _report_function(function: Callable[..., Any]) -> Callable[..., Any]:

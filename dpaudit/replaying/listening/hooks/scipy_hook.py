@@ -79,10 +79,15 @@ def _follow_rvs(rvs: Callable[..., Any]) -> Callable[..., Any]:
         if self.name == "gumbel_l":
             sign = -1
         state = kwargs.get("random_state")
+
+        def draw() -> Any:
+            return sign * rvs(self, *marks.without_marks(args), **kwargs)
+
         noisy = steps.add_noise(
             sign * marks.array_of(loc),
             law,
-            library=lambda _: sign * rvs(self, *marks.without_marks(args), **kwargs),
+            library=lambda _: draw(),
+            redraw=None if isinstance(state, (int, np.integer)) else draw,
             scale=scale,
             shape=shape,
             size=size,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Dict, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from .. import choices, marks, noise
-from ..channel import site
+from ..channel import Site, site
 
 _TABULATED = 50.0
 """Up to this scale a discrete Gaussian is drawn from its table; above, a Gaussian is rounded."""
 _NODES = 200
 """Points of the integral behind permute-and-flip; exact up to twice as many candidates."""
+_LONGEST = 1.0
+"""Seconds for which a sampler is drawn from again."""
 
 
 _Drawing = Callable[[Any, Any, Any, Any, Tuple[int, ...]], Any]
@@ -74,6 +77,7 @@ def add_noise(
     law: str,
     *,
     library: Callable[[Any], Any],
+    redraw: Optional[Callable[[], Any]] = None,
     scale: Any = 1.0,
     shape: Any = 1.0,
     other: Any = 1.0,
@@ -89,6 +93,7 @@ def add_noise(
         value: The value before noise: a number, a list or an array.
         law: The law of the noise, one of `DRAWS`.
         library: What the library makes of a plain value, for natural fits.
+        redraw: Adds noise to the same value once more; None if that cannot be done.
         scale: Its scale.
         shape: Its second parameter.
         other: Its third parameter.
@@ -105,9 +110,14 @@ def add_noise(
     )
     value = marks.array_of(marks.combine(value))
     before = np.asarray(marks.plain_array(value)) if world.natural else value
+    is_new = (where, law) not in world.redrawn
+    if redraw is not None:
+        world.redrawn.add((where, law))
     if world.natural:
         with world.hushed():
             drawn = np.asarray(library(marks.without_marks(value))) - before
+            if world.redraws and is_new and redraw is not None:
+                _note_draws(lambda: redraw() - before, law, (scale, shape, other), where)
         full = drawn.shape
     else:
         given = () if size is None else tuple(np.atleast_1d(size).tolist())
@@ -122,6 +132,21 @@ def add_noise(
     if world.are_zero(where, value):
         return made
     return noise.answer(value, marks.array_of(made), where)
+
+
+def _note_draws(
+    draw: Callable[[], Any], law: str, parameters: Tuple[Any, Any, Any], where: Site
+) -> None:
+    """Notes many draws of one noise, so that its law can be tested."""
+    draws: List[Any] = []
+    started, count = time.monotonic(), 0
+    while count < marks.world.redraws and time.monotonic() - started < _LONGEST:
+        draws.append(draw())
+        count += max(draws[-1].size, 1)
+    drawn = np.stack(draws)
+    full = [np.ravel(np.broadcast_to(parameter, drawn.shape[1:])) for parameter in parameters]
+    names = ("scale", "shape", "other")
+    marks.world.note("redrawn", where, drawn=drawn, law=law, **dict(zip(names, full)))
 
 
 def pick(weights: Any) -> int:
