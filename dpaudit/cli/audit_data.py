@@ -27,7 +27,7 @@ class ReleaseOptions:
     """What is known of a release, and what is asked of it.
 
     Attributes:
-        synthetic: Released synthetic table: CSV (also .gz), Parquet.
+        synthetic: Released synthetic table: CSV, Parquet or Excel.
         train: Real rows that it was trained on.
         holdout: Real rows of the same population that it was not trained on, repeated rows
             included.

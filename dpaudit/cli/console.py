@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import io
+import logging
 import os
 import re
 import shlex
@@ -25,7 +26,7 @@ from rich.console import Console
 
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
-from dpaudit.formatting import Row, error_line, error_text, row_lines, visible
+from dpaudit.formatting import Row, error_line, error_text, one_line, row_lines, visible
 from dpaudit.model.choices import FailOn
 from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
@@ -296,7 +297,8 @@ def guard(command: Callable[P, None]) -> Callable[P, None]:
         output = _Tolerant(sys.stdout)
         _result_stream.set(output)
         try:
-            _run(command, *args, **kwargs)
+            with _printed_notes():
+                _run(command, *args, **kwargs)
         except typer.Exit:
             if reason := _output_failure(output):
                 messages().print(f"note: {reason}; the exit code says what was found")
@@ -306,6 +308,28 @@ def guard(command: Callable[P, None]) -> Callable[P, None]:
             _fail(f"error: {reason}", ExitCode.INTERNAL)
 
     return run
+
+
+@contextmanager
+def _printed_notes() -> Iterator[None]:
+    """Prints what the package logs, such as how a file was read, each line once."""
+    logger, console, printed = logging.getLogger("dpaudit"), messages(), set[str]()
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            line = one_line(record.getMessage())
+            if line not in printed:
+                printed.add(line)
+                console.print(f"note: {line}")
+
+    handler, level = Notes(), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _run(command: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:

@@ -29,7 +29,7 @@ class WorkerOptions:
     Attributes:
         worker: Worker to check instead of the installation: program and arguments as one string,
             such as '/path/venv/bin/python my.py:Generator'; or LIBRARY:METHOD.
-        data: Table that the worker trains on: CSV (also .gz), Parquet. Default:
+        data: Table that the worker trains on: CSV, Parquet or Excel. Default:
             sample:breast-cancer.
     """
 

@@ -111,7 +111,7 @@ Data = Annotated[
     str,
     option(
         metavar="FILE",
-        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer.",
+        help="Table to train on: CSV, Parquet, Excel, or sample:breast-cancer.",
         panel=Panel.INPUT,
     ),
 ]
@@ -119,7 +119,7 @@ Tables = Annotated[
     list[str] | None,
     option(
         metavar="FILE",
-        help="Table to train on: CSV (also .gz), Parquet, or sample:breast-cancer; repeatable for "
+        help="Table to train on: CSV, Parquet, Excel, or sample:breast-cancer; repeatable for "
         "several tables with --link.",
         panel=Panel.INPUT,
     ),

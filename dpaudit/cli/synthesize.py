@@ -61,8 +61,9 @@ def synthesize(
         raise InputError(f"folder {out.parent} does not exist: make it, or give another `out`")
     parameters = options.built_with(parameter, epsilon, delta)
     named = named_generator(generator, parameters, {"schema": table.schema})
-    check_table(named.generator, table.data)
-    model = train(named.generator, table.data, seed=seed)
+    given = table.schema.handed(table.data)
+    check_table(named.generator, given)
+    model = train(named.generator, given, seed=seed)
     synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
     claim = getattr(model, "claim", None) or getattr(named.generator, "claim", None)
     document: dict[str, Any] = {
@@ -73,7 +74,7 @@ def synthesize(
         "seed": seed,
     }
     claim_file = out.with_name(f"{out.name}.claim.json")
-    write_named(out, synthetic.to_csv(index=False), option="out")
+    write_named(out, table.schema.handed(synthetic).to_csv(index=False), option="out")
     write_named(claim_file, json.dumps(document, indent=2) + "\n", option="out")
     results().print(f"{out}\n{claim_file}")
     notes = messages(quiet=quiet)

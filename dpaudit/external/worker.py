@@ -192,7 +192,7 @@ def _read(path: str, form: str, columns: list[dict[str, Any]]) -> Any:
 def _values(cells: Any, column: dict[str, Any]) -> list[Any]:
     """The cells of a column in the schema's types; None for a missing one."""
     value_of = {str(value): value for value in column.get("categories") or []}
-    if not value_of:
+    if not value_of and not column.get("format"):  # dates are text
         whole = column["kind"] == "integer"
         value_of = {cell: _number(cell, whole) for cell in set(cells)}
     return [value_of.get(cell, cell or None) for cell in cells]

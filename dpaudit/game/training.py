@@ -107,7 +107,8 @@ def _run_together(
     schema, n_rows = game.view.schema, game.rows_requested(trials[0].world)
     try:
         with seeded_globals(payload.seed(trials[0], "globals")), patches_apart():
-            models = generator.fit_many(game.data.copy(), [payload.job(trial) for trial in trials])
+            table = schema.handed(game.data.copy())
+            models = generator.fit_many(table, [payload.job(trial) for trial in trials])
             raw = models.sample_many(n_rows, [payload.seed(trial, "sample") for trial in trials])
         values = accept_stack(raw, schema, n_rows, models=len(trials))
     except BaseException as error:  # noqa: BLE001 - as above

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import pandas as pd
 
 from dpaudit.errors import SchemaError
 from dpaudit.formatting import counted, did_you_mean, listed
+from dpaudit.model import dates
 from dpaudit.model.claim import StatedClaim
 
 OTHER = -2
@@ -57,6 +58,9 @@ class ColumnBounds(NamedTuple):
 class Column:
     """One column: a kind with bounds (numeric) or categories (the others).
 
+    A column of dates is one of integers or, with times, of continuous numbers: of days since
+    1970-01-01. Documents call it a date or a datetime, and have dates as bounds.
+
     Attributes:
         name: Column name.
         kind: How values are read.
@@ -64,6 +68,7 @@ class Column:
         upper: Largest possible value (numeric kinds), above `lower`.
         categories: Possible values, in order (categorical and binary).
         missing: Whether a value may be missing.
+        date: How its dates are written (`dpaudit.model.dates`); empty for plain numbers.
 
     Raises:
         SchemaError: If the parts contradict each other.
@@ -75,6 +80,7 @@ class Column:
     upper: float | None = None
     categories: tuple[Category, ...] = ()
     missing: bool = False
+    date: str = ""
 
     def __post_init__(self) -> None:
         problem = self._problem()
@@ -162,14 +168,14 @@ class Column:
                 codes == OTHER, f"is not one of its {len(self.categories)} categories"
             )
         try:
-            numbers = as_numbers(values)
+            numbers = self.numbers(values)
         except SchemaError as error:
             return [*problems, str(error)]
         lower, upper = self.bounds
         problems += describe(np.isinf(numbers), "is infinite")
         outside = ((numbers < lower) | (numbers > upper)) & np.isfinite(numbers)
         problems += describe(
-            outside, f"is outside the bounds [{_as_text(lower)}, {_as_text(upper)}]"
+            outside, f"is outside the bounds [{self.show(lower)}, {self.show(upper)}]"
         )
         if self.kind is Kind.INTEGER:
             problems += describe(
@@ -184,7 +190,7 @@ class Column:
             SchemaError: If the column is numeric and holds something that is not a number.
         """
         if self.kind.numeric:
-            return self.canonical_numbers(as_numbers(values))
+            return self.canonical_numbers(self.numbers(values))
         codes = self.codes(values)
         canonical = np.array(values.astype(object), dtype=object)
         is_known = codes >= 0
@@ -193,6 +199,18 @@ class Column:
         canonical[is_known] = categories[codes[is_known]]  # 1.0 and True become the category 1
         canonical[codes == MISSING] = np.nan
         return canonical
+
+    def numbers(self, values: pd.Series[Any]) -> npt.NDArray[np.float64]:
+        """A numeric column's values [n] as numbers, dates in days; missing ones as NaN.
+
+        Raises:
+            SchemaError: If a value is not a number, or not a date.
+        """
+        return dates.days_of(values, self.date) if self.date else as_numbers(values)
+
+    def show(self, number: float) -> str:
+        """A number of this column as text: a date if it is one."""
+        return dates.iso_date(number) if self.date else _as_text(number)
 
     def canonical_numbers(
         self, numbers: npt.NDArray[np.float64]
@@ -205,8 +223,12 @@ class Column:
     def to_document(self) -> dict[str, Any]:
         """This column as a JSON object."""
         document: dict[str, Any] = {"name": self.name, "kind": self.kind.value}
-        if self.kind.numeric:
-            document |= {"lower": self.lower, "upper": self.upper}
+        if self.date:
+            lower, upper = map(dates.iso_date, self.bounds)
+            kind = _DATES[self.kind]
+            document |= {"kind": kind, "lower": lower, "upper": upper, "format": self.date}
+        elif self.kind.numeric:
+            document |= {"lower": _whole(self.lower), "upper": _whole(self.upper)}
         else:
             document["categories"] = list(self.categories)
         if self.missing:
@@ -230,19 +252,23 @@ class Column:
         if not isinstance(entry, Mapping) or "name" not in entry:
             raise SchemaError(f'column number {position}: needs an object with a "name"')
         name = str(entry["name"])
-        known = ("name", "kind", "lower", "upper", "categories", "missing")
+        is_date = entry.get("kind") in _DATES.values()
+        known = ["name", "kind", "lower", "upper", "categories", "missing"]
+        known += ["format"] if is_date else []
         unknown = sorted(map(str, set(entry) - set(known)))
         if unknown:
             raise SchemaError(
                 f"column {name!r}: unknown keys {', '.join(unknown)}; a column has "
                 f"{', '.join(known)}"
             )
+        if is_date:
+            return _read_date(name, entry)
         try:
             kind = Kind(str(entry.get("kind")))
         except ValueError:
-            kinds = ", ".join(kind.value for kind in Kind)
+            kinds = ", ".join([*(kind.value for kind in Kind), *_DATES.values()])
             raise SchemaError(f"column {name!r}: kind must be one of {kinds}") from None
-        bounds = {}
+        bounds: dict[str, float | None] = {}
         for key in ("lower", "upper"):
             value = entry.get(key)
             if value is not None and (
@@ -254,7 +280,51 @@ class Column:
         if not isinstance(categories, list | tuple):
             raise SchemaError(f"column {name!r}: `categories` must be a list, got {categories!r}")
         missing = truth_of(entry, "missing", f"column {name!r}")
-        return Column(name=name, kind=kind, categories=tuple(categories), missing=missing, **bounds)
+        return Column(
+            name=name,
+            kind=kind,
+            lower=bounds["lower"],
+            upper=bounds["upper"],
+            categories=tuple(categories),
+            missing=missing,
+        )
+
+
+_DATES: Final = {Kind.INTEGER: "date", Kind.CONTINUOUS: "datetime"}
+"""What documents call the kinds of columns of dates."""
+
+
+def _read_date(name: str, entry: Mapping[str, Any]) -> Column:
+    """Reads a column of dates.
+
+    Raises:
+        SchemaError: If the entry is malformed.
+    """
+    form = entry.get("format", dates.TIMESTAMP)
+    if not isinstance(form, str) or not (form in (dates.TIMESTAMP, dates.MIXED) or "%" in form):
+        raise SchemaError(
+            f"column {name!r}: `format` must be {dates.TIMESTAMP}, {dates.MIXED} or a format such "
+            f"as %d.%m.%Y, got {form!r}"
+        )
+    bounds: dict[str, float] = {}
+    for key in ("lower", "upper"):
+        if not isinstance(entry.get(key), str):
+            raise SchemaError(f"column {name!r}: `{key}` must be a date such as 2020-12-31")
+        try:
+            bounds[key] = float(dates.days_of(pd.Series([entry[key]]), dates.MIXED)[0])
+        except SchemaError:
+            raise SchemaError(
+                f"column {name!r}: `{key}` must be a date such as 2020-12-31, got {entry[key]!r}"
+            ) from None
+    kind = next(kind for kind, word in _DATES.items() if word == entry["kind"])
+    missing = truth_of(entry, "missing", f"column {name!r}")
+    lower, upper = bounds["lower"], bounds["upper"]
+    return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing, date=form)
+
+
+def _whole(bound: float | None) -> float | None:
+    """A bound as JSON writes it: 17, not 17.0."""
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def truth_of(entry: Mapping[str, Any], key: str, where: str) -> bool:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.column import MISSING, Column, Kind, as_numbers, plain_numbers
+from dpaudit.model.column import MISSING, Column, Kind, plain_numbers
 from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.model.setting import AT_LEAST_1, check_number
 
@@ -184,9 +184,9 @@ def values_of_table(data: pd.DataFrame, schema: Schema) -> npt.NDArray[np.float6
         SchemaError: If a numeric column holds something that is not a number.
     """
     values = np.empty((len(data), len(schema.columns)), dtype=np.float64)
-    numeric = [column.name for column in schema.columns if column.kind.numeric]
-    plain = plain_numbers(data, numeric)
-    numbers = iter([as_numbers(data[name]) for name in numeric] if plain is None else plain.T)
+    numeric = [column for column in schema.columns if column.kind.numeric]
+    plain = plain_numbers(data, [column.name for column in numeric])
+    numbers = iter([c.numbers(data[c.name]) for c in numeric] if plain is None else plain.T)
     for column_values, column in zip(values.T, schema.columns, strict=True):
         column_values[:] = next(numbers) if column.kind.numeric else column.codes(data[column.name])
     return values

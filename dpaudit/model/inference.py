@@ -1,7 +1,7 @@
 """Infers the columns of a schema from the values of a table.
 
 Bounds and categories then depend on private data, so schemas that use them are marked as inferred.
-Columns that are neither numbers nor categories are refused: identifiers, dates, numbers as text.
+Columns that say nothing or name records, such as identifiers and free text, are left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SchemaError
+from dpaudit.formatting import listed
 from dpaudit.model.column import (
     LARGEST_WHOLE,
     Category,
@@ -26,6 +27,7 @@ from dpaudit.model.column import (
     refuse,
     repeated_names,
 )
+from dpaudit.model.dates import days_of, form_of_dates
 
 MAX_CATEGORIES: Final = 1000
 """More distinct strings than this look like an identifier or free text."""
@@ -39,6 +41,8 @@ _MOST: Final = 0.9
 """Share of a column's distinct values that decides what the column holds."""
 _SHOWN: Final = 5
 """Largest number of columns whose problems are shown."""
+_NAMED: Final = 20
+"""Largest number of columns that are named as set aside."""
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\d+\1\d+([ T][\d:.Z+-]+)?")
 """Numbers with a decimal comma, a thousands separator or a unit, and dates."""
@@ -56,6 +60,18 @@ def infer_columns(
     Raises:
         SchemaError: If a column is constant or cannot be described, or the table has a single row.
     """
+    _check_table(data)
+
+    def read(name: str) -> Column:
+        column = _infer_column(name, data[name], kinds.get(name))
+        if isinstance(column, str):
+            raise SchemaError(f"{column}: drop it, or describe it in a schema")
+        return column
+
+    return read_columns((partial(read, name) for name in data.columns), most=_SHOWN)
+
+
+def _check_table(data: pd.DataFrame) -> None:
     for problem in repeated_names(data):
         raise SchemaError(f"{problem}; rename them")
     if len(data) == 1:
@@ -68,10 +84,6 @@ def infer_columns(
                 f"column name {name!r} is not text: rename, for example with "
                 "data.columns = data.columns.astype(str)"
             )
-    return read_columns(
-        (partial(_infer_column, name, data[name], kinds.get(name)) for name in data.columns),
-        most=_SHOWN,
-    )
 
 
 def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[Column, ...]:
@@ -109,24 +121,65 @@ def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[C
     return infer_columns(data[list(kinds)], kinds)
 
 
-def refuse_numbering(*tables: pd.DataFrame) -> None:
-    """Refuses columns that number the rows in every one of the tables.
+def describe_columns(
+    *tables: pd.DataFrame, from_file: bool = True
+) -> tuple[tuple[Column, ...], dict[str, str]]:
+    """Infers the columns that say something, and why the others do not: identifiers, free text.
+
+    Args:
+        tables: Tables with the same columns, such as train and hold-out.
+        from_file: Whether columns that number the rows in every table are not described.
+
+    Returns:
+        The columns, and the reason of each of the others.
 
     Raises:
-        SchemaError: If there are any.
+        SchemaError: If names are no text or repeat, there is a single row, a column has values of
+            a wrong type, or no column is left.
     """
-    problems = [
-        f"column {name!r} numbers the rows: drop it if it is an identifier, or give a schema"
-        for name in tables[0].columns
-        if all(_numbers_the_rows(table[name]) for table in tables)
-    ]
-    refuse(problems, most=_SHOWN)
+    together = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    _check_table(together)
+    columns: list[Column] = []
+    reasons: dict[str, str] = {}
+    problems = []
+    for name in together.columns:
+        if from_file and all(_numbers_the_rows(table[name]) for table in tables):
+            reasons[name] = f"column {name!r} numbers the rows"
+            continue
+        try:
+            column = _infer_column(name, together[name], None)
+        except SchemaError as error:
+            problems.append(str(error))
+            continue
+        if isinstance(column, str):
+            reasons[name] = column
+        else:
+            columns.append(column)
+    refuse(problems or ([] if columns else list(reasons.values())), most=_SHOWN)
+    return tuple(columns), reasons
 
 
-def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column:
-    """Infers a column from its values; guesses its kind unless it is declared."""
+def set_aside(reasons: Mapping[str, str]) -> str:
+    """One line that names the columns that were set aside, and why."""
+    names = listed(list(reasons.values()), _NAMED, separator="; ")
+    return f"set aside, and in no part of this: {names}"
+
+
+def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column | str:
+    """Infers a column from its values; guesses its kind unless it is declared.
+
+    Returns:
+        The column; why there is nothing to compare, for one that is constant, free text or an
+        identifier.
+
+    Raises:
+        SchemaError: If it has values of a wrong type.
+    """
     present = values.dropna()
     missing = len(present) < len(values)
+    dated = None if kind is not None else _infer_dates(name, present, missing=missing)
+    if dated is not None:
+        return dated
     _refuse_what_json_lacks(name, present)
     distinct = present.unique()
     if len(distinct) + missing < 2:
@@ -137,10 +190,7 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
             if len(distinct)
             else "empty"
         )
-        raise SchemaError(
-            f"column {name!r} is constant ({content}): drop it, or give a schema with its public "
-            "bounds or categories"
-        )
+        return f"column {name!r} is constant ({content})"
     is_number = (
         pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     ) or pd.api.types.infer_dtype(present) == "integer"  # beyond 64 bits
@@ -151,18 +201,27 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
             raise SchemaError(f"column {name!r} is declared {kind} but holds no numbers")
         lower, upper = float(present.min()), float(present.max())
         if kind is Kind.INTEGER and max(-lower, upper) > LARGEST_WHOLE:
-            raise SchemaError(
-                f"column {name!r} holds whole numbers beyond 2**53, which are not exact: drop an "
-                "identifier, or rescale it"
-            )
+            return f"column {name!r} holds whole numbers beyond 2**53, which are not exact"
         if lower < upper:
             return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing)
         kind = Kind.CATEGORICAL  # one number, or missing: two possible values in all
     texts = [value for value in distinct if isinstance(value, str)]
-    _refuse_text(name, texts, rows=len(present))
+    if reason := _why_no_categories(name, texts, rows=len(present)):
+        return reason
     categories = tuple(sorted((_plain(value) for value in distinct), key=_order))
     kind = Kind.BINARY if len(categories) == 2 else Kind.CATEGORICAL
     return Column(name=name, kind=kind, categories=categories, missing=missing)
+
+
+def _infer_dates(name: str, present: pd.Series[Any], *, missing: bool) -> Column | None:
+    """A column of dates, if all values are dates in one form and there are two at least."""
+    form = form_of_dates(present)
+    days = np.zeros(0) if form is None else days_of(present, form)
+    if form is None or not len(days) or days.min() == days.max():
+        return None
+    kind = Kind.INTEGER if (days == np.rint(days)).all() else Kind.CONTINUOUS
+    lower, upper = float(days.min()), float(days.max())
+    return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing, date=form)
 
 
 def _numbers_the_rows(values: pd.Series[Any]) -> bool:
@@ -182,8 +241,8 @@ def _numbers_the_rows(values: pd.Series[Any]) -> bool:
     return crowded and values.is_unique
 
 
-def _refuse_text(name: str, texts: list[str], *, rows: int) -> None:
-    """Refuses texts that are not categories: numbers and dates as text, identifiers.
+def _why_no_categories(name: str, texts: list[str], *, rows: int) -> str:
+    """Why texts are not categories: numbers or dates as text, free text; empty if they are.
 
     Args:
         name: The column.
@@ -191,21 +250,16 @@ def _refuse_text(name: str, texts: list[str], *, rows: int) -> None:
         rows: Number of its values that are not missing.
     """
     if len(texts) <= _FEW:
-        return
+        return ""
     odd = [text for text in texts if not _NUMBER.fullmatch(text)]
     if len(odd) <= (1.0 - _MOST) * len(texts):
         what = f"is text because of {odd[0]!r}, else numbers" if odd else "holds numbers too large"
         raise SchemaError(f"column {name!r} {what}: correct it, or name its categories in a schema")
     if sum(bool(_WRITTEN.fullmatch(text)) for text in odd) > _MOST * len(odd):
-        raise SchemaError(
-            f"column {name!r} holds numbers or dates as text, such as {odd[0]!r}: write numbers as "
-            "1234.5 and dates as numbers, for example days"
-        )
+        return f"column {name!r} holds numbers or dates as text that cannot be read"
     if len(texts) > min(MAX_CATEGORIES, _MOST * rows):
-        raise SchemaError(
-            f"column {name!r} has {len(texts)} distinct texts in {rows} rows: drop an identifier, "
-            "or convert dates and text to numbers or fewer categories"
-        )
+        return f"column {name!r} has {len(texts)} distinct texts in {rows} rows"
+    return ""
 
 
 def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:

@@ -255,7 +255,7 @@ class LinkedTables(Schema):
         for name, schema in self.tables.items():
             rows = data[data[TABLE] == name]
             keys = {key: rows[place].infer_objects() for key, place in self.keys_of(name)}
-            values = schema.canonical(self._columns_of(name, rows))
+            values = schema.handed(schema.canonical(self._columns_of(name, rows)))
             keyed = pd.DataFrame(keys).reset_index(drop=True)
             tables[name] = pd.concat([keyed, values], axis=1)
         return tables

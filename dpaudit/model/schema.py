@@ -21,6 +21,7 @@ import pandas as pd
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.files import write_whole
 from dpaudit.model.column import Column, Unit, read_columns, repeated_names, truth_of
+from dpaudit.model.dates import write_dates
 from dpaudit.model.inference import columns_from_sdv, infer_columns
 
 FORMAT = "dpaudit-schema/1"
@@ -168,8 +169,13 @@ class Schema:
         return len(data)
 
     def handed(self, data: pd.DataFrame) -> Any:
-        """A canonical table as a generator receives it."""
-        return data
+        """A canonical table as a generator receives it: with dates as they were written."""
+        written = {
+            column.name: write_dates(data[column.name].to_numpy(), column.date).set_axis(data.index)
+            for column in self.columns
+            if column.date
+        }
+        return data.assign(**written) if written else data
 
     def to_document(self) -> dict[str, Any]:
         """This schema as a JSON document, as `save` writes it."""

@@ -1,17 +1,11 @@
-"""Reads tables: CSV, Parquet, and the samples that come with a dependency."""
+"""Loads tables with their schemas: from files, from memory, and the sample of a dependency."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
 import importlib.util
-import io
 import json
 import os
-import re
-import warnings
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,13 +13,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import DataError, MissingExtraError, SchemaError, SettingsError
+from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.files import io_reason, parse_json
-from dpaudit.formatting import counted, did_you_mean, listed, one_line
+from dpaudit.formatting import did_you_mean, listed
 from dpaudit.model.column import Column, Kind, Unit
-from dpaudit.model.inference import refuse_numbering
+from dpaudit.model.inference import describe_columns, set_aside
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
+from dpaudit.model.table_files import LOG, plain_types, read_file
 
 SAMPLE = "sample:"
 IN_MEMORY = "a table in memory"
@@ -35,14 +30,6 @@ SEVERAL: Final = (
 )
 TABLE_FILE = "TABLE.csv"
 """Name of the file in commands that repeat an audit of a table in memory."""
-MISSING_MARKS = frozenset(
-    ("", "?", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NULL", "null", "None")
-)
-"""Text that is read as missing, unless the schema names it as a category of the column."""
-
-
-_FRACTION: Final = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
-"""A fraction, which is not a column name: a header with one is a record."""
 
 
 class Population(NamedTuple):
@@ -120,14 +107,16 @@ def load(
     source = IN_MEMORY if isinstance(data, pd.DataFrame) else str(data)
 
     def read(known: Schema | None) -> pd.DataFrame:
-        return data if isinstance(data, pd.DataFrame) else load_table(data, schema=known)
+        return (
+            plain_types(data) if isinstance(data, pd.DataFrame) else load_table(data, schema=known)
+        )
 
     if schema is None:
         table = read(None)
-        unit_column = [] if unit is None else [unit.column]
-        described = table.drop(columns=unit_column, errors="ignore")
-        is_sample = source.startswith(SAMPLE)
-        used = _breast_cancer_schema() if is_sample else _infer_schema(described, source)
+        if source.startswith(SAMPLE):
+            used = _breast_cancer_schema()
+        else:
+            table, used = _infer_schema(table, source, unit)
     elif isinstance(schema, Schema):
         table, used = read(schema), schema
     else:
@@ -159,22 +148,25 @@ def require_rows(schema: Schema, method: str) -> None:
         )
 
 
-def _infer_schema(table: pd.DataFrame, source: str) -> Schema:
-    """Infers a schema; refuses columns of a file that number its rows."""
+def _infer_schema(
+    table: pd.DataFrame, source: str, unit: Unit | None
+) -> tuple[pd.DataFrame, Schema]:
+    """Infers a schema of the columns that can be described; the table without the others."""
+    described = table if unit is None else table.drop(columns=unit.column, errors="ignore")
     try:
-        if source != IN_MEMORY:
-            refuse_numbering(table)
-        return Schema.infer(table)
+        columns, problems = describe_columns(described, from_file=source != IN_MEMORY)
     except SchemaError as error:
         raise SchemaError(f"{source}: {error}") from None
+    if problems:
+        LOG.warning("%s: %s", source, set_aside(problems))
+    return table.drop(columns=list(problems)), Schema(columns=columns, inferred=True)
 
 
 def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFrame:
     """Reads a table.
 
     Args:
-        source: A CSV file (comma-separated UTF-8 with a header; also `.gz`), a Parquet file, or
-            `sample:NAME`.
+        source: A CSV file with a header (also `.gz`), a Parquet or Excel file, or `sample:NAME`.
         schema: If all categories of a column are text, its values are read as text, even numbers.
 
     Returns:
@@ -183,7 +175,7 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
     Raises:
         DataError: If the file does not exist or is not a table.
         SettingsError: If several tables are given.
-        MissingExtraError: If reading Parquet needs a package that is not installed.
+        MissingExtraError: If reading Parquet or Excel needs a package that is not installed.
     """
     given: object = source
     if isinstance(given, Mapping):
@@ -199,9 +191,10 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
     path = Path(source)
     if not os.path.isfile(path):  # `Path.is_file` raises where a name is too long
         problem = "is a folder, not a file" if os.path.isdir(path) else "does not exist"
-        raise DataError(f"{path} {problem}; give a CSV or Parquet file, or sample:breast-cancer")
-    name = path.name.lower()
-    table = _parquet(path) if name.endswith((".parquet", ".pq")) else _csv(path, schema)
+        raise DataError(
+            f"{path} {problem}; give a CSV, Parquet or Excel file, or sample:breast-cancer"
+        )
+    table = read_file(path, schema)
     if table.empty:
         raise DataError(f"{path} has no rows below its header: give a table with records")
     return table
@@ -283,115 +276,6 @@ def _as_text(values: pd.Series[Any]) -> pd.Series[Any]:
         values.to_numpy().view(np.int64)
     )  # as bits, so that -0.0 is not 0.0
     return pd.Series(distinct.view(kind.type)).astype(str).take(codes).reset_index(drop=True)
-
-
-def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
-    """Reads a CSV file; only marks that the schema does not name as categories are missing."""
-    columns = {column.name: column for column in (schema.columns if schema else ())}
-    text_columns = dict.fromkeys(schema.text_columns if schema else (), "object")
-    try:
-        header = _header(path)
-        marks = {
-            name or f"Unnamed: {place}": sorted(  # pandas' name for a blank
-                MISSING_MARKS.difference(columns[name].categories if name in columns else ())
-            )
-            for place, name in enumerate(header)
-        }
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
-            return pd.read_csv(
-                path,
-                compression="gzip" if path.name.lower().endswith(".gz") else None,
-                skipinitialspace=True,
-                keep_default_na=False,
-                na_values=marks,
-                dtype=text_columns,
-                index_col=False,
-            )
-    except UnicodeDecodeError as error:
-        reason = f"it is not UTF-8 text (byte {error.start})"
-    except pd.errors.ParserError as error:
-        reason = one_line(str(error)).removeprefix("Error tokenizing data. C error: ")
-        opened = re.fullmatch(r"EOF inside string starting at row (\d+)", reason)
-        if opened:
-            reason = f"a quote in record {opened[1]} below its header is never closed"
-    except (
-        ValueError,
-        OSError,
-        EOFError,
-        zlib.error,
-        csv.Error,
-    ) as error:  # including those of gzip
-        reason = one_line(str(error))
-    raise DataError(
-        f"{path} is not a CSV table: {reason}; save it as comma-separated UTF-8 text with "
-        "a header, values with commas in double quotes"
-    )
-
-
-def _text_of(path: Path) -> io.TextIOBase:
-    """Opens a file, plain or compressed, as text without its byte order mark."""
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _header(path: Path) -> list[str]:
-    """The column names of a CSV file, after checking that all its records have as many fields.
-
-    pandas would fill a short record with missing values.
-
-    Raises:
-        ValueError: If a record has another number of fields, or the first row is not a header.
-    """
-    header: list[str] = []
-    with _text_of(path) as lines:
-        records = csv.reader(lines, skipinitialspace=True)
-        last = 0
-        for record in records:
-            line, last = last + 1, records.line_num
-            if record in ([], [""]):
-                continue  # as pandas does
-            if not header:
-                header = record
-                _check_header(header)
-            elif len(record) != len(header):
-                open_quote = ", or a quote there is never closed" if last > line else ""
-                raise ValueError(
-                    f"line {line} has {counted(len(record), 'field')}, its header {len(header)}"
-                    f"{open_quote}"
-                )
-    if not header:
-        raise ValueError("it is empty")
-    return header
-
-
-def _check_header(header: list[str]) -> None:
-    """Refuses headers that pandas would silently misread."""
-    if not any(header):
-        raise ValueError("its header names no columns")
-    if any("\0" in name for name in header) or header[0].startswith("PK\3\4"):
-        raise ValueError("it is a binary file")
-    if header[0].startswith(("{", "[", "<")):
-        raise ValueError(f"it starts with {header[0][:20]!r}, as JSON or HTML does")
-    if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
-        raise ValueError(f"its header {header[0][:40]!r} holds no comma but another separator")
-    repeated = sorted({name for name in header if name and header.count(name) > 1})
-    if repeated:
-        raise ValueError(f"column names repeat: {listed(repeated)}: rename them")
-    fractions = [name for name in header if _FRACTION.fullmatch(name)]
-    if fractions:
-        raise ValueError(f"its first line holds values ({fractions[0]}), not column names")
-
-
-def _parquet(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except ImportError:
-        raise MissingExtraError("reading Parquet", "pyarrow", "parquet") from None
-    except Exception as error:  # noqa: BLE001 - pyarrow's errors share no base but Exception
-        reason = one_line(str(error)).rstrip(".")
-        raise DataError(f"{path} is not a Parquet table: {reason}; write it again") from None
 
 
 def _check_sample(name: str) -> None:

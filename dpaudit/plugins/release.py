@@ -18,7 +18,7 @@ import pandas as pd
 from dpaudit.errors import DataError, RowCountError, SchemaError, TrialError
 from dpaudit.external.session import FILE
 from dpaudit.formatting import counted
-from dpaudit.model.column import MISSING, Column, Unit, as_numbers, plain_numbers
+from dpaudit.model.column import MISSING, Column, Unit, plain_numbers
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.plugins.protocols import FeatureName, FloatArray
@@ -143,7 +143,7 @@ def _accept_column(
     if not column.kind.numeric:
         return column.canonical(values)
     try:
-        numbers = as_numbers(values) if numbers is None else numbers
+        numbers = column.numbers(values) if numbers is None else numbers
     except SchemaError as error:  # its message shows the value
         raise TrialError(f"column {column.name!r} holds values that are not numbers") from error
     if np.isinf(numbers).any():

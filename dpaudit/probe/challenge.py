@@ -21,7 +21,6 @@ import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.probe.result import NotApplicable, Observation
@@ -271,7 +270,7 @@ def summary(table: pd.DataFrame, subject: Subject) -> dict[str, float]:
     for column in subject.schema.columns:
         values = table[column.name]
         if column.kind.numeric:
-            numbers = as_numbers(values)
+            numbers = column.numbers(values)
             numbers = numbers[~np.isnan(numbers)]
             for name, number in (("mean", np.mean), ("minimum", np.min), ("maximum", np.max)):
                 shown[f"{name} of {column.name}"] = float(number(numbers)) if len(numbers) else 0.0

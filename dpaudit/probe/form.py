@@ -14,7 +14,7 @@ import pandas as pd
 from dpaudit.bounds import one_run_p_value
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
@@ -177,7 +177,7 @@ def scale_wrong(subject: Subject, trainer: Trainer) -> Observation | NotApplicab
         read = tuple(column.name for column in moved)
         return Observation(False, words, {"columns": len(moved)}, certainty=certainty, read=read)
     [column] = [column for column in schema.columns if column.name == wrong[0]]
-    values = as_numbers(tables[0][column.name])
+    values = column.numbers(tables[0][column.name])
     lower, upper = column.bounds
     return Observation(
         True,
@@ -243,7 +243,7 @@ def _steps(
         for schema in (subject.schema, twin)
     )
     steps: npt.NDArray[np.float64] = np.concatenate(
-        [as_numbers(rounded[c.name]) - as_numbers(continuous[c.name]) for c in whole]
+        [c.numbers(rounded[c.name]) - c.numbers(continuous[c.name]) for c in whole]
     )
     return steps[~np.isnan(steps)]
 
@@ -296,7 +296,7 @@ def _away(schema: Schema, data: pd.DataFrame, moved: list[Column]) -> tuple[Sche
             lower, upper = column.bounds
             shift = np.ceil(_AWAY * (upper - lower) - lower)
             columns.append(replace(column, lower=lower + shift, upper=upper + shift))
-            table[column.name] = as_numbers(data[column.name]) + shift
+            table[column.name] = column.numbers(data[column.name]) + shift
         else:
             columns.append(column)
     other = replace(schema, columns=tuple(columns))
@@ -308,7 +308,7 @@ def _away(schema: Schema, data: pd.DataFrame, moved: list[Column]) -> tuple[Sche
 
 
 def _outside(table: pd.DataFrame, column: Column) -> float:
-    values = as_numbers(table[column.name])
+    values = column.numbers(table[column.name])
     lower, upper = column.bounds
     slack = 1e-6 * abs(upper)
     return float(np.mean((values < lower - slack) | (values > upper + slack)))

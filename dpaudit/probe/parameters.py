@@ -13,7 +13,6 @@ from dpaudit.errors import BudgetError, InputError
 from dpaudit.game.trial import reason_of
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.column import as_numbers
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Generator, is_seedable
 from dpaudit.probe.challenge import Coin, challenge, insertions, single_coin, summary
@@ -162,7 +161,7 @@ def mirror(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         values = data[column.name]
         if column.kind.numeric:
             lower, upper = column.bounds
-            table[column.name] = pd.Series(lower + (upper - as_numbers(values)))
+            table[column.name] = pd.Series(lower + (upper - column.numbers(values)))
         else:
             following = dict(
                 zip(column.categories, (*column.categories[1:], column.categories[0]), strict=True)

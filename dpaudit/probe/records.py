@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpaudit.bounds import one_run_p_value
 from dpaudit.formatting import listed
-from dpaudit.model.column import Category, Column, Kind, as_numbers
+from dpaudit.model.column import Category, Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
@@ -71,7 +71,7 @@ class Canary(NamedTuple):
         if not self.column.kind.numeric:
             same = values.isna() if pd.isna(self.value) else values == self.value
             return (float(same.any()),)
-        numbers = as_numbers(values)
+        numbers = self.column.numbers(values)
         gone = np.isnan(numbers)
         extremes = (np.max(numbers[~gone]), np.min(numbers[~gone])) if not gone.all() else (0, 0)
         return (*map(float, extremes), *((float(gone.any()),) if pd.isna(self.value) else ()))
@@ -93,7 +93,7 @@ def range_follows_record(subject: Subject, trainer: Trainer) -> Observation | No
     for column in schema.columns:
         if column.kind.numeric and column.name != schema.label:
             lower, upper = column.bounds
-            numbers = as_numbers(subject.data[column.name])
+            numbers = column.numbers(subject.data[column.name])
             above = upper - np.nanmax(numbers) >= np.nanmin(numbers) - lower
             canaries.append(Canary(column, upper if above else lower))
     if not canaries:
@@ -131,7 +131,7 @@ def widen_bounds(subject: Subject) -> Schema:
 def _wider(column: Column, data: pd.DataFrame) -> Column:
     if not column.kind.numeric:
         return column
-    numbers = as_numbers(data[column.name])
+    numbers = column.numbers(data[column.name])
     lower, upper = column.bounds
     low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
     span = (high - low) or 1.0

@@ -251,7 +251,7 @@ class Trainer:
         for chunk in _chunks(generator, fits):
             mine = [fits[position] for position in chunk]
             with _globals(mine[0]):
-                batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
+                batch = generator.fit_many(self._given(data), [_job(fit) for fit in mine])
                 raw = batch.sample_many(rows, [fit.sample_seed for fit in mine])
             stack = accept_stack(raw, schema, rows, models=len(mine))
             for position, values in zip(chunk, stack, strict=True):
@@ -281,7 +281,7 @@ class Trainer:
         for chunk in _chunks(generator, fits):
             mine = [fits[position] for position in chunk]
             with _globals(mine[0]):
-                batch = generator.fit_many(data.copy(), [_job(fit) for fit in mine])
+                batch = generator.fit_many(self._given(data), [_job(fit) for fit in mine])
             models |= {position: batch[i] for i, position in enumerate(chunk)}
         yield from (models[position] for position in range(len(fits)))
 
@@ -290,7 +290,13 @@ class Trainer:
         kept = np.delete(np.arange(len(data)), list(fit.dropped))
         with _globals(fit):
             fresh = copy.deepcopy(generator)  # some generators train in place
-            yield train(fresh, data.iloc[kept].reset_index(drop=True), seed=fit.seed)
+            rows = self._given(data.iloc[kept].reset_index(drop=True))
+            yield train(fresh, rows, seed=fit.seed)
+
+    def _given(self, data: pd.DataFrame) -> pd.DataFrame:
+        """A copy of a table as the generator receives it."""
+        given: pd.DataFrame = self.subject.schema.handed(data.copy())
+        return given
 
 
 def _chunks(generator: BatchGenerator, fits: Sequence[Fit]) -> Iterator[list[int]]:

@@ -17,7 +17,8 @@ from dpaudit.errors import DataError, SettingsError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.model.column import Unit
 from dpaudit.model.setting import SEED, check_number
-from dpaudit.model.tables import MISSING_MARKS, SAMPLE, load_table
+from dpaudit.model.table_files import EXCEL, MISSING_MARKS, PARQUET, csv_form, read_csv
+from dpaudit.model.tables import SAMPLE, load_table
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.seeds import rng_of
 
@@ -173,12 +174,9 @@ def _load_unchanged(source: str | Path) -> pd.DataFrame:
     """Loads a table with its texts as in the file: the vendor gets the owner's data."""
     table = load_table(source)  # refuses what is not a table
     name = str(source)
-    if name.startswith(SAMPLE) or name.lower().endswith((".parquet", ".pq")):
+    if name.startswith(SAMPLE) or name.lower().endswith((*PARQUET, *EXCEL)):
         return table
-    zipped = name.lower().endswith(".gz")
-    return pd.read_csv(
-        source, dtype=str, keep_default_na=False, compression="gzip" if zipped else None
-    )
+    return read_csv(Path(source), csv_form(Path(source)), dtype=str)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,11 @@ import pandas as pd
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.formatting import listed
 from dpaudit.model.column import OTHER, Column, Kind, Unit
+from dpaudit.model.dates import dates_of, form_of_dates
 from dpaudit.model.encoding import values_of_table
-from dpaudit.model.inference import refuse_numbering
+from dpaudit.model.inference import describe_columns, set_aside
 from dpaudit.model.schema import Schema
+from dpaudit.model.table_files import plain_types
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.released_data.rows import Keys, row_keys
@@ -163,7 +165,16 @@ def load_released(
                 f"the {name} table has too few rows ({len(table)}): give at least {_LEAST_ROWS}"
             )
     _check_columns(tables, known)
-    common = known or _infer_schema(tables)
+    _agree_on_types(tables)
+    real, notes = (known, []) if known is not None else _infer_schema(tables)
+    common = replace(
+        real,
+        columns=tuple(_widen(column, tables["synthetic"][column.name]) for column in real.columns),
+    )
+    pairs = zip(real.columns, common.columns, strict=True)
+    if new := [of.name for of, wider in pairs if _says_more(wider, of, schema=known)]:
+        whose = "the real tables lack" if known is None else "the schema rules out"
+        notes.append(f"the synthetic table has values that {whose} in {listed(new, 10)}")
     reordered = [name for name, table in tables.items() if list(table.columns) != common.names]
     sources = {
         name: IN_MEMORY if isinstance(table, pd.DataFrame) else str(table)
@@ -188,7 +199,7 @@ def load_released(
         holdout=tables.get("holdout"),
         schema=common,
         sources=ReleasedSources(sources["train"], sources["synthetic"], sources.get("holdout")),
-        warnings=tuple(_warnings(keys, distinct, reordered, common, owners)),
+        warnings=(*notes, *_warnings(keys, distinct, reordered, common, owners)),
         owners=owners,
     )
 
@@ -219,7 +230,9 @@ def _schema(schema: Schema | str | Path | None, train: pd.DataFrame | str | Path
 
 
 def _read(table: pd.DataFrame | str | Path, schema: Schema | None) -> pd.DataFrame:
-    return table if isinstance(table, pd.DataFrame) else load_table(table, schema=schema)
+    return (
+        plain_types(table) if isinstance(table, pd.DataFrame) else load_table(table, schema=schema)
+    )
 
 
 def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> None:
@@ -239,36 +252,64 @@ def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> No
         )
 
 
-def _infer_schema(tables: dict[str, pd.DataFrame]) -> Schema:
-    """Infers kinds from the real tables, categories and bounds from all three."""
+def _infer_schema(tables: dict[str, pd.DataFrame]) -> tuple[Schema, list[str]]:
+    """Infers kinds from the real tables, and sets columns without one aside, in all tables."""
     names = list(tables["train"].columns)
     real = [table[names] for name, table in tables.items() if name != "synthetic"]
     which = "train and holdout tables together" if len(real) > 1 else "train table"
     try:
-        refuse_numbering(*real)  # each may rise where both together do not
-        schema = Schema.infer(pd.concat(real, ignore_index=True) if len(real) > 1 else real[0])
+        columns, problems = describe_columns(*real)  # each may rise where both together do not
     except SchemaError as error:
         raise SchemaError(f"no schema can be read off the {which}: {error}") from None
-    columns = [_widen(column, tables["synthetic"][column.name]) for column in schema.columns]
-    return replace(schema, columns=tuple(columns))
+    for name, table in tables.items():
+        tables[name] = table.drop(columns=list(problems))
+    notes = [set_aside(problems)] if problems else []
+    return Schema(columns=columns, inferred=True), notes
+
+
+def _agree_on_types(tables: dict[str, pd.DataFrame]) -> None:
+    """Makes columns equal that are numbers or dates in all files, but not written alike."""
+    for name in tables["train"].columns:
+        columns = {key: table[name] for key, table in tables.items() if name in table}
+        kinds = {values.dtype.kind in "iuf" for values in columns.values()}
+        forms = {form_of_dates(values) for values in columns.values()}
+        if len(kinds) == 2:
+            agreed = {key: pd.to_numeric(of, errors="coerce") for key, of in columns.items()}
+        elif len(forms) > 1 and None not in forms:
+            agreed = {key: dates_of(of) for key, of in columns.items()}
+        else:
+            continue
+        if all(agreed[key].notna().equals(values.notna()) for key, values in columns.items()):
+            for key, values in agreed.items():
+                tables[key] = tables[key].assign(**{name: values})
+
+
+def _says_more(wider: Column, column: Column, *, schema: Schema | None) -> bool:
+    """Whether synthetic values contradict a column; bounds do only if a schema states them."""
+    if schema is None:
+        wider = replace(wider, lower=column.lower, upper=column.upper)
+    return wider != column
 
 
 def _widen(column: Column, values: pd.Series[float]) -> Column:
-    """Extends a column of the real tables by the categories and bounds of synthetic values."""
+    """Extends a column by the categories, bounds and gaps of synthetic values."""
+    missing = column.missing or bool(values.isna().any())
     if not column.kind.numeric:
         new = values[column.codes(values) == OTHER].unique()
         more = [value for value in new if isinstance(value, str | int | float)]
         kind = Kind.CATEGORICAL if more else column.kind
-        return replace(column, kind=kind, categories=(*column.categories, *sorted(more, key=str)))
-    lower, upper = column.bounds
-    numbers = pd.to_numeric(values, errors="coerce")  # other values are refused later
-    numbers = numbers[np.isfinite(numbers)]
-    if not len(numbers):
+        categories = (*column.categories, *sorted(more, key=str))
+        return replace(column, kind=kind, categories=categories, missing=missing)
+    try:
+        numbers = column.numbers(values)
+    except SchemaError:  # of values that are no numbers, which are refused
         return column
-    low, high = min(lower, float(numbers.min())), max(upper, float(numbers.max()))
-    if column.kind is Kind.INTEGER:
-        low, high = float(np.floor(low)), float(np.ceil(high))
-    return replace(column, lower=low, upper=high)
+    numbers = numbers[np.isfinite(numbers)]
+    kind = column.kind if (numbers == np.rint(numbers)).all() else Kind.CONTINUOUS
+    low, high = column.bounds
+    if len(numbers):
+        low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
+    return replace(column, kind=kind, lower=low, upper=high, missing=missing)
 
 
 def _warnings(

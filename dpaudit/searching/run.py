@@ -370,7 +370,8 @@ def _replay_pair(
     fits = examiner.fits_of(finding.pair, files, say=say)
     if limits.folder is not None:
         for world, file in zip(World, files, strict=True):
-            write_whole(Path(file), fits.tables[world].to_csv(index=False))
+            table = fits.spec.table.schema.handed(fits.tables[world])
+            write_whole(Path(file), table.to_csv(index=False))
     verdict, said = None, ""
     if number <= _REPLAYED:
         say(f"pair {number}: control")

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from dpaudit.formatting import listed, percent
-from dpaudit.model.column import Column, Kind, as_numbers
+from dpaudit.model.column import Column, Kind
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.plugins.recorder import Stage
 from dpaudit.trace.catalogue import CheckOutcome, Finding, Passed, Skipped, flaw
@@ -143,7 +143,7 @@ def _bounds(trainings: Trainings, steady: list[str], extreme: list[str]) -> Find
 
 def _is_extremes(numbers: tuple[float, ...], column: Column, trace: Trace) -> bool:
     """Whether a column is scaled by its extremes, and these are not the schema's bounds."""
-    values: FloatArray = as_numbers(trace.data[column.name])
+    values: FloatArray = column.numbers(trace.data[column.name])
     extremes = (float(np.nanmin(values)), float(np.nanmax(values)))
     return _close(numbers, extremes) and not _close(extremes, column.bounds)
 
@@ -193,7 +193,7 @@ def output(trainings: Trainings) -> Iterator[CheckOutcome]:
     """Checks that numbers are on the scale of the table, and whole numbers rounded."""
     numeric = [column for column in trainings.schema.columns if column.kind.numeric]
     trace = trainings.table
-    given = {c.name: as_numbers(trace.synthetic[c.name]) for c in numeric}
+    given = {c.name: c.numbers(trace.synthetic[c.name]) for c in numeric}
     yield _not_inverted(trace, numeric, given)
     raw = trace.unrounded
     shape = (len(trace.synthetic), len(numeric))
@@ -217,7 +217,7 @@ def _not_inverted(
 ) -> CheckOutcome:
     """Checks whether every column whose own values lie elsewhere was left in [0, 1]."""
     id_ = "output-not-inverted"
-    telling = [c for c in numeric if _elsewhere(c, as_numbers(trace.data[c.name]))]
+    telling = [c for c in numeric if _elsewhere(c, c.numbers(trace.data[c.name]))]
     if not telling:
         return Skipped(id_, "no numeric column has values that are far from [0, 1]")
     known = [given[c.name][np.isfinite(given[c.name])] for c in telling]
@@ -230,7 +230,7 @@ def _not_inverted(
     ]
     # Small whole numbers within the bounds may be just that; others are not.
     if lowest >= 0.0 and highest <= 1.0 and outside:
-        own = [as_numbers(trace.data[c.name]) for c in telling]
+        own = [c.numbers(trace.data[c.name]) for c in telling]
         return flaw(
             id_,
             f"{len(telling)} numeric columns whose values in the table go from "

@@ -19,7 +19,6 @@ from dpaudit.game.target import farthest
 from dpaudit.game.trial import reason_of
 from dpaudit.game.worlds import without
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.column import as_numbers
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
@@ -454,7 +453,7 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
     extremes = np.zeros(len(data), dtype=np.int64)
     for column in schema.columns:
         if column.kind.numeric:
-            numbers = as_numbers(data[column.name])
+            numbers = column.numbers(data[column.name])
             for extreme in (np.nanmin(numbers), np.nanmax(numbers)):
                 holders = np.flatnonzero(numbers == extreme)
                 extremes[holders] += holders.size == 1

@@ -19,7 +19,7 @@ import pandas as pd
 
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import Claim
-from dpaudit.model.column import MISSING, OTHER, Column, Kind, as_numbers
+from dpaudit.model.column import MISSING, OTHER, Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
 
@@ -383,7 +383,7 @@ def schema_of_data(schema: Schema, data: pd.DataFrame) -> Schema:
 
 
 def _narrowed(column: Column, values: pd.Series[Any]) -> Column:
-    numbers = as_numbers(values)
+    numbers = column.numbers(values)
     numbers = numbers[np.isfinite(numbers)]
     if len(numbers) == 0:
         return column

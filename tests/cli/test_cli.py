@@ -174,7 +174,7 @@ BAD = {
     "not a table": (["null", "--data", "binary.csv"], "not a CSV table"),
     "missing column": (["null", "--schema", "wider.json"], "column 'height' is missing"),
     "out of bounds": (["null", "--schema", "narrow.json"], "outside the bounds [0, 30]"),
-    "constant column": (["null", "--data", "constant.csv"], "column 'b' is constant (always 2)"),
+    "constant columns": (["null", "--data", "constant.csv"], "column 'b' is constant (always 2)"),
     "no such row": (["null", "--target", "row:40"], "the table has rows 0 to 39"),
     "malformed target": (
         ["null", "--target", "last"],
@@ -213,7 +213,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_line_and_exit_2_before_any_training(case: str) -> None:
     Path("binary.csv").write_bytes(bytes(range(128, 256)) * 8)
-    Path("constant.csv").write_text("a,b\n1,2\n3,2\n5,2\n")
+    Path("constant.csv").write_text("a,b\n1,2\n1,2\n1,2\n")
     columns = json.loads(Path("schema.json").read_text())["columns"]
     extra = {"name": "height", "kind": "continuous", "lower": 0, "upper": 3}
     Path("wider.json").write_text(json.dumps({"columns": [*columns, extra]}))
@@ -228,7 +228,7 @@ def test_bad_input_is_one_line_and_exit_2_before_any_training(case: str) -> None
     )
     words, message = BAD[case]
     given = ["--data", "table.csv"] if "--data" not in words else []
-    if case not in ("missing column", "out of bounds", "constant column"):
+    if case not in ("missing column", "out of bounds", "constant columns"):
         given += ["--schema", "schema.json"]
     done = dpaudit("audit", *words, *given, *SMALL[2 if "--attack" in words else 0 : 2])
     assert done.exit_code == ExitCode.USAGE, done.output

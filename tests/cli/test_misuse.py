@@ -141,8 +141,8 @@ TABLES = {
     "empty": "",
     "header": "a,b\n",
     "semicolons": "a;b\n1,5;2\n",
-    "identifier": "id,a\n" + "".join(f"{i},{i % 3}\n" for i in range(50)),
-    "dates": "day,a\n" + "".join(f"2026-01-{i % 28 + 1:02d},{i % 3}\n" for i in range(80)),
+    "identifiers": "id,a\n" + "".join(f"{i},Nr. {i}\n" for i in range(50)),
+    "words": "a,b\n" + "".join(f"{i if i else 'unknown'},{i % 3}\n" for i in range(80)),
 }
 READERS = (
     *(

@@ -23,7 +23,7 @@ import pandas as pd
 from dpaudit.account import LabelPlan, calibrate
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.column import MISSING, Column, Kind, as_numbers
+from dpaudit.model.column import MISSING, Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit_generators.batches import schema_of_data, shares_of
 from dpaudit_generators.pate import RandomBits, discrete_laplace
@@ -139,7 +139,7 @@ def private_bounds(
         nothing can be cut off.
     """
     lower, upper = column.bounds
-    numbers = as_numbers(values)
+    numbers = column.numbers(values)
     place = (numbers[~np.isnan(numbers)] - lower) / (upper - lower)
     cells = np.clip(place * GRID, 0, GRID - 1).astype(np.int64)
     counts = released_counts(np.bincount(cells, minlength=GRID), epsilon=epsilon, bits=bits)
