@@ -29,7 +29,10 @@ class Unpickled:
 
     def fit(self, data: Any, *, seed: int) -> Any:
         """Fits the generator on tables, which are made canonical; returns what has the model."""
-        several = isinstance(data, dict)
-        table = self._schema.canonical_tables(data) if several else self._schema.canonical(data)
-        fitted = self._generator.fit(table, seed=seed)
+        if isinstance(data, dict):
+            tables, parts = self._schema.canonical_tables(data), self._schema.tables
+            given: Any = {name: parts[name].handed(table) for name, table in tables.items()}
+        else:
+            given = self._schema.handed(self._schema.canonical(data))
+        fitted = self._generator.fit(given, seed=seed)
         return self._generator if fitted is None else fitted

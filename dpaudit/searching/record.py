@@ -240,14 +240,16 @@ def pair_rows(pair: NeighbouringTables) -> tuple[PairRow, ...]:
     """The rows of a pair; equal rows of the same table count once."""
     only = set(pair.rows)
     rows = [
-        (row, "with" if place in only else "both") for place, row in enumerate(_values(pair.data))
+        (row, "with" if place in only else "both")
+        for place, row in enumerate(_values(pair.schema.handed(pair.data)))
     ]
     if pair.replacement is not None:
-        rows += [(row, "without") for row in _values(pair.replacement)]
+        rows += [(row, "without") for row in _values(pair.schema.handed(pair.replacement))]
     return tuple(PairRow(times, *row) for row, times in Counter(rows).items())
 
 
 def _values(table: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
     """The values of each row, None where one is missing."""
     for row in table.astype(object).itertuples(index=False, name=None):
-        yield tuple(None if pd.isna(value) else value for value in row)
+        plain = (str(value) if isinstance(value, pd.Timestamp) else value for value in row)
+        yield tuple(None if pd.isna(value) else value for value in plain)
