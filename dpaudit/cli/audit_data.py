@@ -34,6 +34,7 @@ class ReleaseOptions:
         coins: coins.json of `dpaudit split`, for a lower bound on epsilon.
         unit: Column of the units that had a coin each (`dpaudit split --unit`): bound, claim and
             copies are per unit. Default: that of the coin file.
+        drop: Column that is left out of all tables.
         epsilon: Claimed epsilon, adding or removing one record (or all rows of one unit); needs
             `coins`. Default: no claim.
         delta: Claimed delta. Default: 0.
@@ -46,6 +47,7 @@ class ReleaseOptions:
     holdout: Annotated[str | None, Option("FILE", panel=Panel.INPUT)] = None
     coins: Annotated[Path | None, Option("FILE", panel=Panel.INPUT)] = None
     unit: Annotated[str | None, Option("COLUMN", panel=Panel.INPUT)] = None
+    drop: Annotated[tuple[str, ...], Option("COLUMN", panel=Panel.INPUT)] = ()
     epsilon: Annotated[float | None, Option("E", panel=Panel.CLAIM)] = None
     delta: Annotated[float | None, Option("D", panel=Panel.CLAIM)] = None
     secrets: Annotated[Sequence[str] | None, Option("COLUMN", ("--secret",))] = None

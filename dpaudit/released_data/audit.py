@@ -148,6 +148,7 @@ def audit_data(
     coins: CoinFile | str | Path | None = None,
     schema: Schema | str | Path | None = None,
     unit: str | None = None,
+    drop: Sequence[str] = (),
     epsilon: float | None = None,
     delta: float | None = None,
     confidence: float = 0.95,
@@ -169,6 +170,7 @@ def audit_data(
         unit: The column of the units that had a coin each (`dpaudit.split(unit=...)`): bound, claim
             and copies are then per unit. By default that of the coin file. The synthetic table may
             lack the column.
+        drop: Columns that are left out of all tables.
         epsilon: ε of a claim to test, for tables that differ by one added or removed row (or unit);
             needs coins.
         delta: Its δ; by default 0. Without a claim, δ of the bound.
@@ -199,13 +201,14 @@ def audit_data(
         "schema": schema,
     }
     stated = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed}
-    reproduce = _command(named, {"unit": unit, **stated}, secrets or (), anonymeter=anonymeter)
+    columns = {"drop": drop, "secret": secrets or ()}
+    reproduce = _command(named, {"unit": unit, **stated}, columns, anonymeter=anonymeter)
     tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
     if tossed is not None and holdout is not None:
         tossed.check(train, name="train")
         tossed.check(holdout, name="holdout")
         unit = tossed.unit if unit is None else unit
-    tables = load_released(train, synthetic, holdout, schema=schema, unit=unit)
+    tables = load_released(train, synthetic, holdout, schema=schema, unit=unit, drop=drop)
     _check_units(tables, tossed)
     del train, synthetic, holdout  # large
     result = _run_audit(
@@ -225,7 +228,7 @@ def audit_data(
 def _command(
     files: Mapping[str, object],
     options: Mapping[str, float | str | None],
-    secrets: Sequence[str],
+    columns: Mapping[str, Sequence[str]],
     *,
     anonymeter: bool,
 ) -> str | None:
@@ -238,8 +241,9 @@ def _command(
         words += [f"--{name}", str(of)]
     for name, value in options.items():
         words += [] if value is None else [f"--{name}", str(value)]
-    for secret in secrets:
-        words += ["--secret", secret]
+    words += [
+        word for option, of in columns.items() for name in of for word in (f"--{option}", name)
+    ]
     return shlex.join([*words, *(["--anonymeter"] if anonymeter else [])])
 
 

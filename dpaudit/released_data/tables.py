@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import DataError, SchemaError, SettingsError
-from dpaudit.formatting import listed
+from dpaudit.formatting import did_you_mean, listed
 from dpaudit.model.column import OTHER, Column, Kind, Unit
 from dpaudit.model.dates import dates_of, form_of_dates
 from dpaudit.model.encoding import values_of_table
@@ -128,6 +128,7 @@ def load_released(
     *,
     schema: Schema | str | Path | None = None,
     unit: str | None = None,
+    drop: Sequence[str] = (),
 ) -> ReleasedTables:
     """Reads the tables and refuses those that do not fit together.
 
@@ -139,6 +140,7 @@ def load_released(
             bounds from all of them; the schema is then marked as inferred.
         unit: The column that names the unit of each row of train and hold-out; that of the schema
             if None. The synthetic table may lack it.
+        drop: Columns that are left out of all tables.
 
     Returns:
         The canonical tables.
@@ -158,6 +160,7 @@ def load_released(
         )
     known = _schema(schema, train)
     tables = {name: _read(table, known) for name, table in named.items()}
+    _drop(tables, drop, known)
     owners = _take_units_out(tables, known, None if unit is None else Unit(column=unit))
     for name, table in tables.items():
         if len(table) < _LEAST_ROWS:
@@ -233,6 +236,21 @@ def _read(table: pd.DataFrame | str | Path, schema: Schema | None) -> pd.DataFra
     return (
         plain_types(table) if isinstance(table, pd.DataFrame) else load_table(table, schema=schema)
     )
+
+
+def _drop(tables: dict[str, pd.DataFrame], drop: Sequence[str], schema: Schema | None) -> None:
+    """Leaves columns out of all tables that have them."""
+    names = sorted({str(name) for table in tables.values() for name in table.columns})
+    for column in drop:
+        if column not in names:
+            close = did_you_mean(column, names)
+            raise DataError(f"`drop`: no table has a column {column!r}{close}")
+        if schema is not None and column in schema.names:
+            raise DataError(
+                f"`drop`: the schema has the column {column!r}: leave it out there, too"
+            )
+    for name, table in tables.items():
+        tables[name] = table.drop(columns=list(drop), errors="ignore")
 
 
 def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> None:

@@ -155,6 +155,16 @@ def test_identifiers_are_set_aside_and_hide_no_copies(shuffled: bool) -> None:
         assert any("set aside" in warning for warning in loaded.warnings)
 
 
+def test_columns_are_dropped_from_all_tables() -> None:
+    train = table().assign(note=[f"note {i}" for i in range(20)])
+    loaded = load_released(train, table(seed=1), table(seed=2).assign(x=0), drop=["note", "x"])
+    assert loaded.schema.names == list(table().columns)
+    with pytest.raises(DataError, match=r"no table has a column 'nota' \(did you mean 'note'"):
+        load_released(train, table(seed=1), drop=["nota"])
+    with pytest.raises(DataError, match="the schema has the column 'age'"):
+        load_released(table(), table(seed=1), schema=SCHEMA, drop=["age"])
+
+
 def test_few_distinct_rows_are_a_warning_and_may_be_those_of_train_by_chance() -> None:
     one = pd.concat([table()[:1]] * 20)
     found = load_released(table(), one, schema=SCHEMA)
