@@ -25,6 +25,8 @@ FORMS: Final = (
     *("".join(form) for form in itertools.product(_DAYS, _TIMES)),
     MIXED,
 )
+_FIRST: Final = 50
+"""If some of so many texts look like no date, the column has none."""
 _MICROSECONDS: Final = 86_400e6
 """Microseconds of a day."""
 
@@ -35,12 +37,14 @@ def form_of_dates(values: pd.Series[Any]) -> str | None:
         return TIMESTAMP
     if values.dtype.kind in "iufbc":
         return None
-    texts = values.dropna().drop_duplicates()
-    if not len(texts) or not all(isinstance(text, str) for text in texts):
+    present = values.dropna()
+    first = present.head(_FIRST)
+    if not len(first) or pd.api.types.infer_dtype(present) != "string":
         return None
-    if not texts.str.match(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}").all():
+    if not first.str.match(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}").all():
         return None
-    return next((form for form in FORMS if not np.isnan(_days_of_text(texts, form)).any()), None)
+    texts = present.drop_duplicates()
+    return next((form for form in FORMS if not np.isnan(_parse(texts, form)).any()), None)
 
 
 def dates_of(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -64,17 +68,19 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
         return _days(values)
     if values.dtype.kind in "iuf":
         return values.to_numpy(dtype=np.float64, copy=True)
+    present = np.flatnonzero(values.notna())
+    given = values.iloc[present]
     days = np.full(len(values), np.nan)
-    is_text = values.map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)
-    given = values[is_text]
-    written = _days_of_text(given, MIXED if form == TIMESTAMP else form)
-    if form not in (TIMESTAMP, MIXED) and np.isnan(written).any():
-        written = np.where(np.isnan(written), _days_of_text(given, MIXED), written)
-    days[is_text] = written
-    others = values[~is_text]
-    numbers = pd.to_numeric(others, errors="coerce")
-    stamps = pd.to_datetime(others.where(numbers.isna()), errors="coerce", utc=True)
-    days[~is_text] = np.where(numbers.isna(), _days(stamps), numbers.astype("float64"))
+    if pd.api.types.infer_dtype(given) == "string":
+        days[present] = _days_of_text(given, form)
+    else:  # text, timestamps and numbers together
+        texts = given.where(np.array([isinstance(value, str) for value in given]))
+        numbers = pd.to_numeric(given.where(texts.isna()), errors="coerce").astype("float64")
+        stamps = pd.to_datetime(given.where(texts.isna()), errors="coerce", utc=True)
+        days[present] = np.where(numbers.isna(), _days(stamps), numbers)
+        days[present] = np.where(
+            texts.isna(), days[present], _days_of_text(texts.astype("str"), form)
+        )
     bad = np.isnan(days) & values.notna().to_numpy(dtype=bool)
     if bad.any():
         raise SchemaError(
@@ -113,7 +119,16 @@ def _days(stamps: pd.Series[Any]) -> npt.NDArray[np.float64]:
 
 
 def _days_of_text(texts: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
-    """The days of texts; NaN for one that is not in this form."""
-    distinct = texts.drop_duplicates()
-    stamps = pd.to_datetime(distinct, format=form, errors="coerce", utc=True)
-    return texts.map(dict(zip(distinct, _days(stamps), strict=True))).to_numpy(dtype=np.float64)
+    """The days of texts in this form or that of ISO 8601; NaN for one in neither."""
+    codes, distinct = pd.factorize(texts)
+    days = np.full(len(distinct) + 1, np.nan)
+    for each in dict.fromkeys((MIXED if form == TIMESTAMP else form, MIXED)):
+        left = np.flatnonzero(np.isnan(days[:-1]))
+        if len(left):
+            days[left] = _parse(pd.Series(distinct[left]), each)
+    return np.asarray(days[codes], dtype=np.float64)
+
+
+def _parse(texts: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
+    """The days of texts in this form; NaN for others."""
+    return _days(pd.to_datetime(texts, format=form, errors="coerce", utc=True))

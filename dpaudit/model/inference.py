@@ -264,6 +264,8 @@ def _why_no_categories(name: str, texts: list[str], *, rows: int) -> str:
 
 def _refuse_what_json_lacks(name: str, present: pd.Series[Any]) -> None:
     """Refuses dates, lists and other objects, and infinity: not numbers or categories in JSON."""
+    if pd.api.types.infer_dtype(present) == "string":
+        return
     numeric = present.dtype.kind in "iufb"
     odd = [] if numeric else [v for v in present if not isinstance(v, str | int | float | np.bool_)]
     if odd:

@@ -13,8 +13,6 @@ import logging
 import re
 import warnings
 import zlib
-from datetime import date
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -250,9 +248,12 @@ def _with_numbers(
     for name in table.columns:
         if table[name].dtype.kind in "iufbMm" or name in text_columns:
             continue
-        texts = table[name].dropna().drop_duplicates()
-        if not len(texts) or not all(isinstance(text, str) for text in texts):
+        texts = table[name].dropna()
+        if not len(texts) or pd.api.types.infer_dtype(texts) != "string":
             continue
+        if not texts.head(_SHOWN).str.fullmatch("|".join([*forms, _DURATION])).all():
+            continue
+        texts = texts.drop_duplicates()
         for form in forms if separator == "," else reversed(forms):
             if texts.str.fullmatch(_DURATION).all():
                 changed[name] = _days(table[name])
@@ -312,10 +313,10 @@ def plain_types(table: pd.DataFrame) -> pd.DataFrame:
         if values.dtype.kind == "m":
             changed[name] = _days(values)
         elif values.dtype == object and len(values):
-            kinds = set(map(type, values.dropna()))
-            if kinds == {Decimal}:
+            kind = pd.api.types.infer_dtype(values)
+            if kind == "decimal":
                 changed[name] = values.astype(float)
-            elif kinds and all(issubclass(kind, date) for kind in kinds):
+            elif kind in ("date", "datetime"):
                 changed[name] = pd.to_datetime(values, utc=True).dt.tz_localize(None)
     return table.assign(**changed) if changed else table
 
