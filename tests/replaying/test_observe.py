@@ -150,6 +150,35 @@ def test_values_of_long_keys_that_begin_alike_are_all_compared(seen: Any) -> Non
     assert digests(1.0) != digests(2.0)
 
 
+class DeviceArray:
+    """An array of another library, whose slots do not apply to it."""
+
+    __slots__ = ("__weakref__", "values")
+
+    dtype = np.dtype(float)
+
+    def __init__(self, value: Any) -> None:
+        self.values = [value]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self.values, dtype=dtype or float)
+
+
+class Unreadable:
+    """An object of which nothing can be read."""
+
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("closed")
+
+
+def test_arrays_of_other_libraries_are_numbers_and_what_cannot_be_read_is_named(seen: Any) -> None:
+    release = seen(Holder([DeviceArray(2.5), Unreadable(), 7]))
+    assert release.numbers["model.held[0]"].tolist() == [2.5]
+    assert release.left_out == ["model.held[1]"]
+    assert release.numbers["model.held[2]"].tolist() == [7.0]
+
+
 def test_a_model_that_holds_itself_ends(seen: Any) -> None:
     model = Holder([])
     model.held.append(model)

@@ -109,7 +109,10 @@ class _Release:
         elif isinstance(value, _NUMBERS):
             self._add_array(place, np.asarray(value))
         elif not self._is_known(value):
-            self._add_compound(place, value, depth)
+            try:
+                self._add_compound(place, value, depth)
+            except Exception:  # noqa: BLE001 - what cannot be read is named as not compared
+                self.left_out.append(place)
 
     def _is_known(self, value: Any) -> bool:
         """Whether this object has been added; it is kept alive, so that its id stays its own."""
@@ -125,6 +128,10 @@ class _Release:
             self._add_array(place, value)
         elif hasattr(value, "detach") and hasattr(value, "numpy"):
             self._add_array(place, value.detach().cpu().numpy())
+        elif (
+            hasattr(value, "__array__") and hasattr(value, "dtype") and not hasattr(value, "index")
+        ):
+            self._add_array(place, np.asarray(value))
         elif isinstance(value, dict):
             for key, part in value.items():
                 self.add(f"{place}[{key!r}]"[:200], part, depth + 1)
@@ -196,7 +203,7 @@ def _attributes(value: Any) -> Iterator[Tuple[str, Any]]:
     for kind in type(value).__mro__:
         names = kind.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
-            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 yield name, getattr(value, name)
 
 
