@@ -76,9 +76,12 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name", [one for one in WorstCase if one not in (WorstCase.MISSING, WorstCase.SEARCH)]
-)
+def test_a_search_among_the_worst_cases_names_what_took_its_place() -> None:
+    with pytest.raises(SettingsError, match=r"dpaudit replay GENERATOR .* --search.*neighbours-f"):
+        audit_settings(worst_case="search")
+
+
+@pytest.mark.parametrize("name", [one for one in WorstCase if one is not WorstCase.MISSING])
 @pytest.mark.parametrize("neighbours", [Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE])
 def test_the_worlds_of_a_worst_case_differ_in_one_record_and_no_rows(
     name: WorstCase, neighbours: Neighbours
@@ -103,7 +106,7 @@ def test_the_worlds_of_a_worst_case_differ_in_one_record_and_no_rows(
     [
         one if one == "opposite" else pytest.param(one, marks=pytest.mark.ci)
         for one in WorstCase
-        if one not in (WorstCase.MISSING, WorstCase.SEARCH)  # no value of the schema is missing
+        if one is not WorstCase.MISSING  # no value of the schema is missing
     ],
 )
 def test_a_leak_shows_on_every_worst_case(name: WorstCase) -> None:
