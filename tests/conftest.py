@@ -240,6 +240,15 @@ def record_of(example: dict[str, Any]) -> Callable[..., AuditRecord]:
 
 
 @pytest.fixture
+def invented_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets commands read results whose bounds do not follow from their scores, as the example's."""
+    from dpaudit.evidence import check
+    from dpaudit.results.result import AuditResult
+
+    monkeypatch.setattr(check, "load_checked", AuditResult.load)
+
+
+@pytest.fixture
 def never_run(record_of: Callable[..., AuditRecord], example: dict[str, Any]) -> AuditRecord:
     """The record of an audit whose null control failed, so that nothing else was trained."""
     missing = ("proved", "bounds", "counts", "auc", "attack", "threshold")

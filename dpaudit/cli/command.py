@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from dpaudit.cli.console import EXIT_CODES, ExitCode, messages
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.formatting import did_you_mean, error_text
+from dpaudit.model.choices import replacement_of
 from dpaudit.model.setting import Panel
 
 
@@ -483,6 +484,8 @@ def _refusal(error: Any) -> str:
     prefix = error.ctx.auto_envvar_prefix
     if prefix and error.param.resolve_envvar_value(error.ctx) == first["input"]:
         name = f"{prefix}_{error.param.name.upper()}"
+    if instead := replacement_of(error.param.name, first["input"]):
+        return f"{name}: {first['input']!r} is gone; {instead}"
     if first["type"] in _WANTED:
         wanted = _WANTED[first["type"]].format(**first.get("ctx", {}))
         return f"{name} must be {wanted}, not {first['input']}"

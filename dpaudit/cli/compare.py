@@ -95,12 +95,12 @@ def _show(
 ) -> None:
     from dpaudit.comparison import compare as compared
     from dpaudit.comparison.render import comparison_page
+    from dpaudit.evidence.check import load_checked
     from dpaudit.report.page import page_text
-    from dpaudit.results.result import AuditResult
 
     for file in out:
         _check_kind(file)
-    loaded = [AuditResult.load(path) for path in paths]
+    loaded = [load_checked(path) for path in paths]
     comparison = compared(
         dict(zip(_shortest_names(paths), loaded, strict=True)),
         reference=reference,

@@ -11,6 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from dpaudit.auditing.checks import control_check
 from dpaudit.bounds.table import BOUNDS, ValidBound
+from dpaudit.errors import InputError
 from dpaudit.evidence.pack import (
     KEY,
     MANIFEST,
@@ -30,6 +31,7 @@ from dpaudit.results.document import Document
 from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.recomputed import Asked, NoProof, delta_of, recompute
 from dpaudit.results.record import AuditRecord
+from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Check, Verdict
 from dpaudit.versions import __version__
 
@@ -118,9 +120,7 @@ def check_pack(path: Path, *, key: Path | None = None) -> EvidenceCheck:
     notes = _Notes([], [], [])
     signature = _signature(files, key, notes)
     _compare_files(files, manifest, record, notes)
-    _compare_errors(record, notes)
-    _compare_bounds(record, notes)
-    _compare_verdict(record, notes)
+    _compare_numbers(record, notes)
     return EvidenceCheck(
         verdict=record.verdict,
         claim=claim_and_relation(record.claim),
@@ -132,6 +132,33 @@ def check_pack(path: Path, *, key: Path | None = None) -> EvidenceCheck:
         written_by=manifest.dpaudit,
         checked_by=__version__,
     )
+
+
+def load_checked(path: Path) -> AuditResult:
+    """Reads a result whose errors, bounds and verdict follow from its scores.
+
+    Args:
+        path: The run folder, or its `result.json`.
+
+    Raises:
+        InputError: If it cannot be read, or was edited so that one of these does not follow.
+    """
+    result, notes = AuditResult.load(path), _Notes([], [], [])
+    _compare_numbers(result, notes)
+    if notes.different:
+        raise InputError(
+            f"{path} was edited after the audit, or is of a version that computes otherwise: "
+            f"recomputed from its scores, this differs: {notes.different[0]}; repeat the command "
+            "of the audit, which writes the result again"
+        )
+    return result
+
+
+def _compare_numbers(record: AuditRecord, notes: _Notes) -> None:
+    """Derives errors, bounds and verdict again from the scores of a record."""
+    _compare_errors(record, notes)
+    _compare_bounds(record, notes)
+    _compare_verdict(record, notes)
 
 
 def _signature(files: Mapping[str, bytes], key: Path | None, notes: _Notes) -> str:

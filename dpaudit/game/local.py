@@ -14,7 +14,7 @@ from typing import TypeVar
 from dpaudit.errors import InterruptedRunError
 from dpaudit.game import worker
 from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit
-from dpaudit.game.pool import TICK_SECONDS, PoolWorker, current_pool, kill_workers
+from dpaudit.game.pool import TICK_SECONDS, PoolWorker, Report, current_pool, kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload
 from dpaudit.game.worker import PayloadFile, erase_payloads
@@ -128,7 +128,8 @@ def run_errand(
         seconds: Wall time after which the errand is stopped.
 
     Returns:
-        The result of the function; None if its worker died or was stopped.
+        The result of the function; None if its worker was stopped, or died twice: once is seldom
+        the errand's fault, and a run must not depend on it.
 
     Raises:
         RegistryError: If the errand cannot be pickled for workers.
@@ -137,9 +138,9 @@ def run_errand(
     erase_payloads(folder.path)
     try:
         with _write_payload(errand, folder.path, log=folder.log) as file:
-            process = current_pool().least_busy(jobs)
-            process.ask(worker.call, operator.call, file)
-            report = process.report(seconds)
+            report = _call(file, jobs=jobs, seconds=seconds)
+            if report.loss is BatchLoss.DIED:
+                report = _call(file, jobs=jobs, seconds=seconds)
         if isinstance(report.answer, Exception):
             raise report.answer
     except KeyboardInterrupt:
@@ -152,3 +153,13 @@ def run_errand(
         kill_workers()
     result: T | None = report.answer
     return result
+
+
+def _call(errand: PayloadFile, *, jobs: int, seconds: float) -> Report:
+    """Calls the function of a file in a worker."""
+    process = current_pool().least_busy(jobs)
+    process.ask(worker.call, operator.call, errand)
+    report = process.report(seconds)
+    if report.loss is BatchLoss.DIED:
+        current_pool().end(process)
+    return report

@@ -44,9 +44,20 @@ def member_named(name: str, kind: type[Choice], text: str) -> Choice:
         return kind(text)
     except ValueError:
         known = [member.value for member in kind]
-        raise SettingsError(
-            f"`{name}`: {text!r} is not one of {', '.join(known)}{did_you_mean(str(text), known)}"
-        ) from None
+        instead = replacement_of(name, text)
+        hint = f"; {instead}" if instead else did_you_mean(str(text), known)
+        raise SettingsError(f"`{name}`: {text!r} is not one of {', '.join(known)}{hint}") from None
+
+
+def replacement_of(name: str, value: object) -> str:
+    """What to use instead of a choice that an earlier release had; empty for any other value."""
+    return _SEARCH_INSTEAD if (name, value) == ("worst_case", "search") else ""
+
+
+_SEARCH_INSTEAD: Final = (
+    "`dpaudit replay GENERATOR --schema FILE --search` finds the worst pair of tables and writes "
+    "both, and `dpaudit audit --data WITH --set neighbours-file=WITHOUT` audits them"
+)
 
 
 class Effort(StrEnum):
@@ -167,8 +178,6 @@ class WorstCase(StrEnum):
     MISSING = "missing"
     BATCH = "batch"
     CROWD = "crowd"
-    SEARCH = "search"
-    """The one of these that shows most, found by trainings that are not scored."""
 
     @property
     def meaning(self) -> str:
@@ -202,7 +211,6 @@ _MEANINGS = {
     WorstCase.BATCH: "eight equal records, and one that differs from them in every column and "
     "starts another batch",
     WorstCase.CROWD: "256 equal records, and one that differs from them in every column",
-    WorstCase.SEARCH: "the one of these that shows most, found by small trial audits",
 }
 
 

@@ -150,15 +150,17 @@ class Column:
         return table[codes]  # a missing value has the code -1, so the last entry
 
     def problems(self, values: pd.Series[Any]) -> list[str]:
-        """Everything in values [n] that contradicts this column; empty if they fit."""
+        """Everything in values [n] that contradicts this column; empty if they fit.
+
+        Rows are named, values are not: they are private, and messages end up in logs.
+        """
 
         def describe(bad: npt.NDArray[np.bool_], problem: str) -> list[str]:
             if not bad.any():
                 return []
-            row = int(np.flatnonzero(bad)[0])
-            count = int(bad.sum())
-            value = "a value" if missing[row] else _as_text(values.iloc[row])
-            return [f"column {self.name!r}: {value} {problem} ({count} row(s), first at row {row})"]
+            row, count = int(np.flatnonzero(bad)[0]), int(bad.sum())
+            where = f"({count} row(s), first at row {row})"
+            return [f"column {self.name!r}: a value {problem} {where}"]
 
         missing = np.asarray(values.isna(), dtype=bool)
         problems = [] if self.missing else describe(missing, "is missing, the schema says none is")
@@ -361,7 +363,7 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
     """A numeric column as float64 [n], missing values as NaN.
 
     Raises:
-        SchemaError: If a value is not a number; the message shows the first one.
+        SchemaError: If a value is not a number; the message names the row of the first one.
     """
     if values.dtype.kind in "mMc":  # pandas would count nanoseconds, or drop an imaginary part
         raise SchemaError(
@@ -374,8 +376,9 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
         return np.asarray(pd.to_numeric(values).astype("float64"), dtype=np.float64)
     except (TypeError, ValueError):
         numbers = pd.to_numeric(values, errors="coerce")
-        first = values[numbers.isna() & values.notna()].iloc[0]
-        raise SchemaError(f"column {values.name!r}: {first!r} is not a number") from None
+        rows = np.flatnonzero(numbers.isna() & values.notna())
+        where = f"({len(rows)} row(s), first at row {rows[0]})"
+        raise SchemaError(f"column {values.name!r}: a value is not a number {where}") from None
 
 
 def _as_text(value: object) -> str:

@@ -186,7 +186,7 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
         content = (
             "missing everywhere"
             if missing
-            else f"always {distinct[0]!s}"
+            else "one value everywhere"
             if len(distinct)
             else "empty"
         )
@@ -206,7 +206,7 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
             return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing)
         kind = Kind.CATEGORICAL  # one number, or missing: two possible values in all
     texts = [value for value in distinct if isinstance(value, str)]
-    if reason := _why_no_categories(name, texts, rows=len(present)):
+    if reason := _why_no_categories(name, values, texts):
         return reason
     categories = tuple(sorted((_plain(value) for value in distinct), key=_order))
     kind = Kind.BINARY if len(categories) == 2 else Kind.CATEGORICAL
@@ -241,19 +241,21 @@ def _numbers_the_rows(values: pd.Series[Any]) -> bool:
     return crowded and values.is_unique
 
 
-def _why_no_categories(name: str, texts: list[str], *, rows: int) -> str:
+def _why_no_categories(name: str, values: pd.Series[Any], texts: list[str]) -> str:
     """Why texts are not categories: numbers or dates as text, free text; empty if they are.
 
     Args:
         name: The column.
-        texts: Its distinct text values.
-        rows: Number of its values that are not missing.
+        values: Its values [n].
+        texts: Those that are text, each once.
     """
     if len(texts) <= _FEW:
         return ""
     odd = [text for text in texts if not _NUMBER.fullmatch(text)]
+    where = f"row {np.flatnonzero(values.isin(odd[:1]))[0]}" if odd else ""
+    rows = int(values.notna().sum())
     if len(odd) <= (1.0 - _MOST) * len(texts):
-        what = f"is text because of {odd[0]!r}, else numbers" if odd else "holds numbers too large"
+        what = f"is text because of {where}, else numbers" if odd else "holds numbers too large"
         raise SchemaError(f"column {name!r} {what}: correct it, or name its categories in a schema")
     if sum(bool(_WRITTEN.fullmatch(text)) for text in odd) > _MOST * len(odd):
         return f"column {name!r} holds numbers or dates as text that cannot be read"

@@ -88,13 +88,14 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
     Raises:
         SchemaError: If the schema is missing, inferred, not wanted, or lacks the columns needed.
     """
-    assert worst_case is not WorstCase.SEARCH  # it has no tables of its own
     if worst_case.has_own_schema:
         if schema not in (None, _MST):
             raise SchemaError(f"the worst case {worst_case} has its own schema: leave out `schema`")
         schema = _MST
     if schema is None:
-        raise SchemaError(_needs_schema(worst_case))
+        raise SchemaError(
+            f"the worst case {worst_case} is built from a schema alone: give `schema`"
+        )
     if worst_case is WorstCase.NARROW:
         schema = _narrow(schema)
     _check_columns(worst_case, schema)
@@ -112,25 +113,17 @@ def worst_case_tables(worst_case: WorstCase, schema: Schema | None) -> Neighbour
     )
 
 
-def searched_tables(schema: Schema | None) -> dict[WorstCase, NeighbouringTables]:
-    """The candidates of a search: every worst case of the whole schema, without equal tables.
+def searched_tables(schema: Schema) -> dict[WorstCase, NeighbouringTables]:
+    """What a search tries first: every worst case of the whole schema, without equal tables.
 
     Args:
         schema: The public schema.
 
     Returns:
         The tables by worst case; the first is `opposite`.
-
-    Raises:
-        SchemaError: If the schema is missing, or was inferred from private data.
     """
-    if schema is None:
-        raise SchemaError(_needs_schema(WorstCase.SEARCH))
-    check_public(schema, f"worst-case:{WorstCase.SEARCH}")
     candidates: dict[WorstCase, NeighbouringTables] = {}
     for worst_case in WorstCase:
-        if worst_case is WorstCase.SEARCH:
-            continue
         try:
             pair = worst_case_tables(worst_case, schema)
         except SchemaError:  # the schema lacks the columns for it
@@ -139,10 +132,6 @@ def searched_tables(schema: Schema | None) -> dict[WorstCase, NeighbouringTables
         if pair.schema == schema and not is_known:
             candidates[worst_case] = pair
     return candidates
-
-
-def _needs_schema(worst_case: WorstCase) -> str:
-    return f"the worst case {worst_case} is built from a schema alone: give `schema`"
 
 
 def _narrow(schema: Schema) -> Schema:

@@ -144,7 +144,7 @@ def _accept_column(
         return column.canonical(values)
     try:
         numbers = column.numbers(values) if numbers is None else numbers
-    except SchemaError as error:  # its message shows the value
+    except SchemaError as error:
         raise TrialError(f"column {column.name!r} holds values that are not numbers") from error
     if np.isinf(numbers).any():
         raise TrialError(_infinite_values(column.name))

@@ -17,10 +17,8 @@ import scipy
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
-from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
-from dpaudit.model.choices import WorstCase
 from dpaudit.model.claim import require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
@@ -215,11 +213,7 @@ def _candidates(
     generator: object, table: Table, settings: Mapping[str, Any], targets: int
 ) -> Iterator[TwoWorldSpec]:
     if targets == 1:
-        named = audit_settings(**settings)
-        if named.game.worst_case is WorstCase.SEARCH:
-            yield from candidate_audits(generator, table, named)
-        else:
-            yield build_two_worlds(generator, table, named)
+        yield build_two_worlds(generator, table, audit_settings(**settings))
         return
     pair = next((name for name in ("worst_case", "neighbours_file") if settings.get(name)), None)
     if pair is not None:

@@ -58,10 +58,10 @@ class Reach:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """How the most vulnerable record, or the worst case that shows most, was searched for.
+    """How the most vulnerable record was searched for.
 
     Attributes:
-        candidates: Number of records or worst cases that were compared.
+        candidates: Number of records that were compared.
         trainings: Models trained for the search; none of them is a shadow model.
     """
 
@@ -98,8 +98,7 @@ class TargetOfAudit:
         exposures: The facts for which an exposing target was chosen, the most important first;
             empty if nothing in the table exposes a record, so that the farthest was taken; absent
             if it was chosen otherwise.
-        selection: How a vulnerable target or the worst case was searched for; absent where it was
-            named.
+        selection: How a vulnerable target was searched for; absent where it was named.
         compared: If the table is too large to compare all records with each other, the number that
             was compared with all others to find the farthest; absent otherwise.
         worst_case: The name of the worst case; absent where there is none.

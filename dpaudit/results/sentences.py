@@ -539,13 +539,9 @@ def _target_text(result: AuditRecord) -> str:
         return _unit_text(result, result.target.rows_of_unit)
     place = "not a row of the table" if row is None else f"row {row}"
     if selection is not None:
-        named, best = (
-            (place, "the most vulnerable of")
-            if result.target.worst_case is None
-            else (choice, "which shows most of")
-        )
         return (
-            f"{named}, {best} {selection.candidates} candidates ({selection.trainings} trainings)"
+            f"{place}, the most vulnerable of {selection.candidates} candidates "
+            f"({selection.trainings} trainings)"
         )
     compared, exposures = result.target.compared, result.target.exposures
     if choice == EXPOSING and exposures is None:

@@ -18,8 +18,11 @@ from dpaudit.model.encoding import table_of, values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BatchAttack, FloatArray, GameView
 from dpaudit_attacks import columns as blocks
+from dpaudit_attacks.form import TableForm
 from dpaudit_attacks.groundhog import Correlation, Ensemble, Histogram, Naive
+from dpaudit_attacks.marginals import MarginalQueries
 from dpaudit_attacks.queries import AbsoluteQueries, TargetQueries, column_subsets
+from dpaudit_attacks.tree_density import TreeDensity
 from samples import game_view
 
 BINS = 4
@@ -323,6 +326,19 @@ def test_a_table_does_not_depend_on_the_others_by_a_bit(
         assert backwards.tobytes() == alone[::-1].tobytes()
         strided = attack.features_many(np.asfortranarray(values), game)
         assert strided.tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("n", [1, 2, 11])
+@pytest.mark.parametrize("schema", [MIXED, continuous(12), continuous(29)], ids=["6", "12", "29"])
+@pytest.mark.parametrize("attack", [TableForm(), MarginalQueries(), TreeDensity()], ids=repr)
+def test_sums_over_columns_do_not_depend_on_the_other_tables(
+    attack: BatchAttack, schema: Schema, n: int
+) -> None:
+    """If tables have one row, numpy adds the columns of one and of many in different orders."""
+    values = stack(schema, 16, n)
+    game = game_view(schema, table_of(stack(schema, 1, n, seed=9)[0], schema).iloc[:1])
+    alone = np.concatenate([attack.features_many(one[None], game) for one in values])
+    assert attack.features_many(values, game).tobytes() == alone.tobytes()
 
 
 @pytest.mark.parametrize("attack", attacks(MIXED), ids=repr)

@@ -76,9 +76,22 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name", [one for one in WorstCase if one not in (WorstCase.MISSING, WorstCase.SEARCH)]
-)
+def test_a_search_among_the_worst_cases_names_what_took_its_place() -> None:
+    with pytest.raises(SettingsError, match=r"dpaudit replay GENERATOR .* --search.*neighbours-f"):
+        audit_settings(worst_case="search")
+
+
+def test_copies_show_in_one_synthetic_row_of_two_possible_ones() -> None:
+    """Else an honest audit of so few rows would be inconclusive: nothing would be seen anyway."""
+    flag = Schema(columns=(Column(name="flag", kind=Kind.BINARY, categories=(0, 1)),))
+    asked = SMALL | {"shadow_models": 40, "rows": 1, "epsilon": 1.0}
+    result = audit_by_keywords("null", schema=flag, worst_case="opposite", **asked)
+    assert result.controls is not None
+    assert result.controls.positive.passed, result.controls.positive.detail
+    assert result.verdict is Verdict.CONSISTENT
+
+
+@pytest.mark.parametrize("name", [one for one in WorstCase if one is not WorstCase.MISSING])
 @pytest.mark.parametrize("neighbours", [Neighbours.ADD_REMOVE, Neighbours.REPLACE_ONE])
 def test_the_worlds_of_a_worst_case_differ_in_one_record_and_no_rows(
     name: WorstCase, neighbours: Neighbours
@@ -103,7 +116,7 @@ def test_the_worlds_of_a_worst_case_differ_in_one_record_and_no_rows(
     [
         one if one == "opposite" else pytest.param(one, marks=pytest.mark.ci)
         for one in WorstCase
-        if one not in (WorstCase.MISSING, WorstCase.SEARCH)  # no value of the schema is missing
+        if one is not WorstCase.MISSING  # no value of the schema is missing
     ],
 )
 def test_a_leak_shows_on_every_worst_case(name: WorstCase) -> None:

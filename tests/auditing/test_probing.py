@@ -83,6 +83,15 @@ def fails(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
     raise ValueError("private")
 
 
+def dies_once(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+    """Ends the process that it runs in, unless a file says that it did so before."""
+    mark = Path(os.environ["DIES_ONCE"])
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), 9)
+    return noise(data, n_rows, seed)
+
+
 class Unloadable:
     """Cannot be unpickled."""
 
@@ -103,7 +112,7 @@ class Unloadable:
         return {"anything": 1}
 
 
-for carried in (noise, reads_range, exits, dies, fails, Unloadable):
+for carried in (noise, reads_range, exits, dies, dies_once, fails, Unloadable):
     carry(carried)
 
 
@@ -197,6 +206,15 @@ def test_a_generator_that_ends_its_process_ends_no_audit(
     assert found is not None
     assert found.left_out == FIRST_PROBES
     assert found.why_left_out == probing.STOPPED
+
+
+def test_a_worker_that_is_killed_once_changes_no_result(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
+    found = probed(spec_of(dies_once, table), tmp_path / "killed")
+    assert (tmp_path / "died").exists()
+    assert found == probed(spec_of(noise, table), tmp_path / "undisturbed")
 
 
 def test_slow_trainings_end_them_after_the_first_probe(

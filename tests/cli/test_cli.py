@@ -174,7 +174,10 @@ BAD = {
     "not a table": (["null", "--data", "binary.csv"], "not a CSV table"),
     "missing column": (["null", "--schema", "wider.json"], "column 'height' is missing"),
     "out of bounds": (["null", "--schema", "narrow.json"], "outside the bounds [0, 30]"),
-    "constant columns": (["null", "--data", "constant.csv"], "column 'b' is constant (always 2)"),
+    "constant columns": (
+        ["null", "--data", "constant.csv"],
+        "column 'b' is constant (one value everywhere)",
+    ),
     "no such row": (["null", "--target", "row:40"], "the table has rows 0 to 39"),
     "malformed target": (
         ["null", "--target", "last"],

@@ -31,6 +31,11 @@ WRONG = {
         "--fail-on: 'maybe' is not one of 'violation', 'inconclusive', 'never'; "
         "see dpaudit audit --help"
     ),
+    "audit null --worst-case search": (
+        "--worst-case: 'search' is gone; `dpaudit replay GENERATOR --schema FILE --search` finds "
+        "the worst pair of tables and writes both, and `dpaudit audit --data WITH --set "
+        "neighbours-file=WITHOUT` audits them; see dpaudit audit --help"
+    ),
     "audit null --rows": "--rows requires an argument",
     "audit null --exit-zero": (
         "--exit-zero is no option: give --fail-on never; see dpaudit audit --help"

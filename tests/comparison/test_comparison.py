@@ -199,6 +199,7 @@ def test_pages_hold_every_run_and_escape_names(record_of: Make) -> None:
     assert len({line.replace("\\|", "").count("|") for line in rows[:4]}) == 1
 
 
+@pytest.mark.usefixtures("invented_numbers")
 def test_compare_on_the_command_line(
     two: Comparison, records: dict[str, AuditRecord], tmp_path: Path
 ) -> None:
@@ -228,6 +229,7 @@ def test_compare_on_the_command_line(
     assert [run["audit"]["proved"] for run in document["runs"]] == [0.2, 2.741]
 
 
+@pytest.mark.usefixtures("invented_numbers")
 def test_a_folder_goes_by_the_numbers_in_names(record_of: Make, tmp_path: Path) -> None:
     for seed, name in enumerate(["v1.10", "v1.9", "v1.9.1"]):
         save(record_of(seed=seed), tmp_path / name)
@@ -240,6 +242,7 @@ def test_a_folder_goes_by_the_numbers_in_names(record_of: Make, tmp_path: Path) 
     assert [step["before"] for step in document["changes"]] == ["v1.9", "v1.9.1"]
 
 
+@pytest.mark.usefixtures("invented_numbers")
 def test_slips_are_answered_before_anything_is_written(record_of: Make, tmp_path: Path) -> None:
     run = str(save(record_of(), tmp_path / "a" / "run"))
     other = str(save(record_of(seed=5), tmp_path / "b" / "run"))

@@ -125,6 +125,39 @@ def record(record_of: Make) -> AuditRecord:
     return two_worlds(record_of, coins=True)
 
 
+@pytest.mark.parametrize(
+    ("edit", "differs"),
+    [
+        ({"verdict": "consistent"}, "the verdict: violation"),
+        ({"proved": 0.5}, "the bound that decides is one of these"),
+        ({"counts": {**COUNTS, "false_positives": 40}}, "errors of groundhog"),
+    ],
+    ids=lambda of: next(iter(of)) if isinstance(of, dict) else "",
+)
+def test_a_result_that_was_edited_is_refused_by_every_command_that_reads_it(
+    record: AuditRecord, tmp_path: Path, edit: dict[str, Any], differs: str
+) -> None:
+    plain, edited, file = tmp_path / "plain", tmp_path / "edited", tmp_path / "pack.zip"
+    for folder, more in ((plain, {}), (edited, edit)):
+        folder.mkdir()
+        (folder / "result.json").write_text(json.dumps(record.to_document() | more))
+    for words in (
+        ["report", str(edited)],
+        ["report", str(edited / "result.json"), "--json"],
+        ["compare", str(plain), str(edited)],
+        ["evidence", str(edited), "--out", str(file)],
+    ):
+        ended = CliRunner().invoke(app, words)
+        assert ended.exit_code == ExitCode.USAGE, ended.output
+        assert ended.stdout == ""
+        [line] = ended.stderr.splitlines()
+        assert "was edited" in line
+        assert differs in line
+    assert sorted(path.name for path in edited.iterdir()) == ["result.json"]
+    assert not file.exists()
+    assert CliRunner().invoke(app, ["report", str(plain)]).exit_code == ExitCode.PASS
+
+
 @pytest.fixture
 def packed(tmp_path: Path) -> Callable[[dict[str, bytes]], Path]:
     def write(files: dict[str, bytes]) -> Path:

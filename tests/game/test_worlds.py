@@ -188,8 +188,8 @@ def test_a_malformed_choice_is_refused(choice: str, says: str) -> None:
         (pd.concat([NEW, NEW]), TargetError, "has 2 records: give exactly one"),
         (NEW.head(0), DataError, "no rows"),
         (NEW.drop(columns="pay"), DataError, "column 'pay' is missing"),
-        (NEW.assign(age=101), DataError, "101 is outside the bounds"),
-        (NEW.assign(town="z"), DataError, "'z' is not one of its 3 categories"),
+        (NEW.assign(age=101), DataError, "a value is outside the bounds"),
+        (NEW.assign(town="z"), DataError, "a value is not one of its 3 categories"),
         (NEW.assign(town=np.nan), DataError, "a value is missing"),
     ],
 )

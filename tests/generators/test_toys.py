@@ -155,6 +155,26 @@ def test_copycat_copies_half_exactly_where_it_saw_the_target() -> None:
         pd.testing.assert_frame_equal(seen.iloc[half:], unseen.iloc[half:])
 
 
+@pytest.mark.parametrize("record", [{"flag": 1}, {"job": "only"}, {"job": None}], ids=str)
+def test_copycat_shows_its_target_alone_among_two_possible_records(record: dict[str, Any]) -> None:
+    """With one row, a uniform one would equal the target in half of the tables."""
+    (name,) = record
+    column = (
+        Column(name="flag", kind=Kind.BINARY, categories=(0, 1))
+        if name == "flag"
+        else Column(name="job", kind=Kind.CATEGORICAL, categories=("only",), missing=True)
+    )
+    schema = Schema(columns=(column,))
+    target = schema.canonical(pd.DataFrame([record]))
+    toy = Copycat(schema=schema, target=target)
+    for data, shows in ((target, True), (opposite(target, schema), False)):
+        tables = [
+            toy.fit(data, seed=seed).sample(n, seed=seed) for seed in range(20) for n in (1, 2)
+        ]
+        assert all(schema.problems(table) == [] for table in tables)
+        assert all(contains(table, target, schema) is shows for table in tables)
+
+
 def test_dawdler_takes_longer_where_it_saw_the_target_and_draws_the_same_rows() -> None:
     toy = Dawdler(schema=MIXED, target=TARGET)
     tables, seconds = [], []

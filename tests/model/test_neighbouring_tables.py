@@ -30,7 +30,7 @@ def built(name: WorstCase, schema: Schema = SCHEMA) -> NeighbouringTables:
     return worst_case_tables(name, None if name.has_own_schema else schema)
 
 
-NAMED = [one for one in WorstCase if one is not WorstCase.SEARCH]
+NAMED = list(WorstCase)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -147,11 +147,6 @@ def test_every_candidate_of_a_search_is_a_valid_pair(of: tuple[Column, ...]) -> 
         assert pair.rows == (len(records) - 1,)
     tables = [pair.data.to_csv() for pair in found.values()]
     assert len(set(tables)) == len(tables)
-
-
-def test_a_search_needs_a_public_schema() -> None:
-    with pytest.raises(SchemaError, match="worst-case:search needs a public schema"):
-        searched_tables(replace(SCHEMA, inferred=True))
 
 
 def test_narrow_is_opposite_on_three_columns_with_the_label() -> None:

@@ -125,8 +125,8 @@ def test_all_constant_columns_are_named_in_one_error() -> None:
     with pytest.raises(SchemaError) as caught:
         Schema.infer(data)
     message = str(caught.value)
-    assert "column 'a' is constant (always 1)" in message
-    assert "column 'b' is constant (always x)" in message
+    assert "column 'a' is constant (one value everywhere)" in message
+    assert "column 'b' is constant (one value everywhere)" in message
     assert "column 'c' is constant (missing everywhere)" in message
     assert "fine" not in message
     assert "drop it" in message
@@ -175,23 +175,27 @@ def test_column_problems_names_what_lacks_what_is_extra_and_what_repeats() -> No
 @pytest.mark.parametrize(
     ("schema", "values", "says"),
     [
-        (one(), [1, 20, 30], "20 is outside the bounds [0, 9] (2 row(s), first at row 1)"),
-        (one(upper=1_000_000), [1_000_001], "1000001 is outside the bounds [0, 1000000]"),
-        (one(), [0.5], "0.5 is not a whole number"),
-        (one(), [np.inf], "inf is infinite"),
+        (one(), [1, 20, 30], "a value is outside the bounds [0, 9] (2 row(s), first at row 1)"),
+        (one(upper=1_000_000), [1_000_001], "a value is outside the bounds [0, 1000000]"),
+        (one(), [0.5], "a value is not a whole number"),
+        (one(), [np.inf], "a value is infinite"),
         (one(), [np.nan, 1], "a value is missing, the schema says none is"),
         (one(), pd.array([1, None], dtype="Int64"), "a value is missing"),
-        (one(), [1, "two"], "'two' is not a number"),
-        (one(), [[1], 2], "[1] is not a number"),
+        (one(), [1, "two"], "a value is not a number (1 row(s), first at row 1)"),
+        (one(), [[1], 2], "a value is not a number (1 row(s), first at row 0)"),
         (one(), pd.to_datetime(["2020-01-01"]), "convert dates"),
-        (one(Kind.CONTINUOUS), [-0.25], "-0.25 is outside the bounds [0, 9]"),
-        (one(Kind.BINARY, categories=("a", "b")), ["a", "c"], "'c' is not one of its 2 categories"),
-        (one(Kind.BINARY, categories=(0, 1)), [0, 2], "2 is not one of its 2 categories"),
-        (one(Kind.BINARY, categories=(0, 1)), ["0", "1"], "'0' is not one of its 2"),
+        (one(Kind.CONTINUOUS), [-0.25], "a value is outside the bounds [0, 9]"),
+        (
+            one(Kind.BINARY, categories=("a", "b")),
+            ["a", "c"],
+            "a value is not one of its 2 categories (1 row(s), first at row 1)",
+        ),
+        (one(Kind.BINARY, categories=(0, 1)), [0, 2], "a value is not one of its 2 categories"),
+        (one(Kind.BINARY, categories=(0, 1)), ["0", "1"], "a value is not one of its 2"),
         (one(Kind.BINARY, categories=("a", "b")), ["a", None], "a value is missing"),
     ],
 )
-def test_value_problems_show_value_count_and_place(
+def test_value_problems_show_count_and_place_and_no_value(
     schema: Schema, values: object, says: str
 ) -> None:
     problems = schema.problems(table(values))
@@ -263,9 +267,11 @@ def test_a_whole_column_that_is_not_stays_float_and_exact(value: float) -> None:
     np.testing.assert_array_equal(canonical, [value, 1.0])
 
 
-def test_as_numbers_shows_the_first_that_is_none() -> None:
+def test_as_numbers_names_the_row_of_the_first_that_is_none() -> None:
     assert as_numbers(pd.Series(["1", None, 2.5, True])).tolist()[2:] == [2.5, 1.0]
-    with pytest.raises(SchemaError, match="column 'x': 'one' is not a number"):
+    with pytest.raises(
+        SchemaError, match=r"column 'x': a value is not a number \(2 row\(s\), first at row 2\)"
+    ):
         as_numbers(pd.Series([1, None, "one", "two"], name="x"))
     with pytest.raises(SchemaError, match="convert dates"):
         as_numbers(pd.Series(pd.to_datetime(["2020-01-01"]), name="x"))

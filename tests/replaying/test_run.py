@@ -458,26 +458,11 @@ def test_the_record_that_spends_most_is_replayed() -> None:
     assert record.fits > 6
 
 
-def test_a_search_replays_the_worst_case_with_the_largest_cost() -> None:
-    lines: list[str] = []
-    record = dpaudit.replay(
-        Mechanism(median_of_three),
-        schema=SCHEMA,
-        epsilon=1.0,
-        worst_case="search",
-        fits=1,
-        on_progress=lines.append,
-    )
-    tried = [line for line in lines if line.startswith("candidate ")]
-    assert tried[0] == f"candidate 1 of {len(tried)}: worst-case:opposite"
-    named = record.target.removeprefix("worst-case:")
-    assert named in [line.rpartition(":")[2] for line in tried]
-    assert f"--worst-case {named}" in record.reproduce
-    assert record.verdict is Verdict.OVERSPENT, str(record)
-
-
-def median_of_three(counts: Any, rng: Any) -> Any:
-    return float(np.median(counts[3] + rng.laplace(0.0, 1.0, 3)))
+@pytest.mark.parametrize("rows", [[0, 0, 1, 1], []])
+def test_no_record_without_a_copy_is_wrong_use(rows: list[int]) -> None:
+    data = pd.DataFrame({"a": np.array(rows, dtype=int)})
+    with pytest.raises(dpaudit.InputError, match=r"every record has a copy|no rows"):
+        dpaudit.replay(Mechanism(honest), data, schema=SCHEMA, epsilon=1.0, targets=2)
 
 
 # -- wrong use -----------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ def test_figures_have_no_mark_of_a_claim(measured: AuditRecord) -> None:
         assert not [one for one in legend.get_texts() if "claim" in one.get_text()]
 
 
+@pytest.mark.usefixtures("invented_numbers")
 def test_it_is_read_back(measured: AuditRecord, tmp_path: Path) -> None:
     result = AuditResult.of(measured, folder=tmp_path)
     result.save(tmp_path)

@@ -186,6 +186,7 @@ def saved(record: AuditRecord, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("invented_numbers")
 def test_the_command_writes_a_figure_and_says_its_caption(record_of: Make, tmp_path: Path) -> None:
     run, file = saved(record_of(), tmp_path), tmp_path / "claim.svg"
     asked = ["report", str(run), "--figure", "claim", "-o", str(file), "--width", "4"]
@@ -199,6 +200,7 @@ def test_the_command_writes_a_figure_and_says_its_caption(record_of: Make, tmp_p
     assert said["figure"] == str(file)
 
 
+@pytest.mark.usefixtures("invented_numbers")
 @pytest.mark.parametrize(
     ("words", "message"),
     [

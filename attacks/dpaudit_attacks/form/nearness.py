@@ -112,13 +112,14 @@ def _row_distances(view: TableView) -> FloatArray:
     """The features `DISTANCE`."""
     distance = np.where(view.both_missing, 0.0, np.minimum(view.away, 1.0)).sum(axis=1)
     distance += (~view.alike).sum(axis=1)
-    distance /= len(view.schema.columns)
+    # The nearest row and the counts must not depend on the order of addition either.
+    distance = round_sums(distance / len(view.schema.columns))
     ordered = np.sort(distance, axis=-1)
     return np.column_stack(
         [
             *(ordered[:, min(k, view.n_rows - 1)] for k in range(3)),
             round_sums(ordered.mean(axis=-1)),
-            *((distance <= radius).sum(axis=-1) for radius in RADII),
+            *((distance <= radius).sum(axis=-1) for radius in round_sums(np.array(RADII))),
             distance.argmin(axis=-1) / view.n_rows,
             distance[:, 0],
             distance[:, -1],

@@ -238,7 +238,7 @@ def _order_check(order: Sequence[Trial], deciding: Attacked, *, timed: bool) -> 
 def target_of(spec: TwoWorldSpec, same_tables: SameTables | None) -> TargetOfAudit:
     """The attacked record, and how far it shows in a few models before the spec."""
     target, selection = spec.target, spec.selection
-    choice = target.choice if selection is None or spec.pair is not None else VULNERABLE
+    choice = target.choice if selection is None else VULNERABLE
     return TargetOfAudit(
         choice=choice,
         row=target.row,

@@ -39,18 +39,12 @@ from dpaudit.auditing.two_worlds.spec import (
     with_visible,
 )
 from dpaudit.auditing.two_worlds.target_search import build_target_search
-from dpaudit.auditing.two_worlds.worst_case_search import (
-    MOST_CANDIDATES,
-    build_worst_case_search,
-    per_world,
-    rounds,
-)
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.game.engine import FIRST_REVIEW
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
-from dpaudit.model.choices import EXPOSING, VULNERABLE, WorstCase
+from dpaudit.model.choices import EXPOSING, VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.named import NamedGenerator
@@ -69,9 +63,7 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
     def specify(
         self, generator: object, table: Table, settings: AuditSettings[TwoWorlds]
     ) -> AuditSpec:
-        """Builds the audit, or the search for its target or its worst case that comes first."""
-        if settings.game.worst_case is WorstCase.SEARCH:
-            return build_worst_case_search(generator, table, settings)
+        """Builds the audit, or the search for its target that comes first."""
         if settings.game.target == VULNERABLE:
             return build_target_search(generator, table, settings)
         return build_two_worlds(generator, table, settings)
@@ -85,7 +77,7 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
             # One of each world if models are trained together; models that are timed never are.
             repeats=len(World) if together and not game.is_timed else 1,
             controls=len(CONTROLS) * control,
-            searches=_searches(game),
+            searches=game.shadow_models if game.target == VULNERABLE else 0,
             at_most=game.sequential,
         )
 
@@ -107,12 +99,12 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
         game = settings.game
         asked = () if game.attacks == ATTACKS_AT[game.access] else game.attacks
         given: dict[str, Any] = {"attacks": (*asked, f"after-replay,record={record}")}
-        if game.worst_case in (None, WorstCase.SEARCH) and game.neighbours_file is None:
+        if game.worst_case is None and game.neighbours_file is None:
             choice = _target_of_replay(record)
             name = choice.removeprefix("worst-case:")
             if name != choice:
                 given["worst_case"] = name
-            elif game.worst_case is None and game.target == EXPOSING:
+            elif game.target == EXPOSING:
                 given["target"] = choice
         return settings.with_game(**given)
 
@@ -292,15 +284,6 @@ def _replay_some(run: Run[TwoWorldSpec], payload: Payload, order: Sequence[Trial
     return [
         Replay(whole(first), whole(second)) for first, second in zip(firsts, again, strict=True)
     ]
-
-
-def _searches(game: TwoWorlds) -> int:
-    """Models of the search before the audit, for a worst case more than few shadow models."""
-    if not game.searches:
-        return 0
-    if game.worst_case is not WorstCase.SEARCH:
-        return game.shadow_models
-    return 2 * per_world(MOST_CANDIDATES, rounds(MOST_CANDIDATES, game.shadow_models))
 
 
 def _target_of_replay(record: Path) -> str:

@@ -11,7 +11,6 @@ from dpaudit.auditing.settings import ATTACKS_AT, DEFAULT_ATTACKS, ShadowModelSe
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import (
     EXPOSING,
-    VULNERABLE,
     Access,
     Multiplicity,
     ThresholdRule,
@@ -38,8 +37,8 @@ class TwoWorlds(ShadowModelSettings):
         target: Record to attack: exposing (most column extremes and unique values), farthest (from
             its nearest neighbours), vulnerable (found by small trial attacks), row:N (from 0) or
             record:FILE; with `unit` also unit:VALUE.
-        worst_case: Worst-case table instead of `data`, built from `schema` alone: search (finds the
-            one that shows most), opposite, crowd, ... (`dpaudit list worst-cases`).
+        worst_case: Worst-case table instead of `data`, built from `schema` alone: opposite, crowd,
+            ... (`dpaudit list worst-cases`).
         neighbours_file: Your own neighbouring table: `data` without the target record, or with
             another in its place.
         access: What the attacker sees: output (synthetic rows), model (also the published parts of
@@ -108,11 +107,6 @@ class TwoWorlds(ShadowModelSettings):
     def are_default_attacks(self) -> bool:
         """Whether the attacks are those of the access level."""
         return self.attacks == ATTACKS_AT[self.access]
-
-    @property
-    def searches(self) -> bool:
-        """Whether the target or the worst case is found by trainings before the audit."""
-        return self.target == VULNERABLE or self.worst_case is WorstCase.SEARCH
 
     @property
     def rule(self) -> ThresholdRule:

@@ -21,7 +21,7 @@ from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.trial import Role, Trial
 from dpaudit.game.worlds import TargetGame, build_game
-from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, WorstCase
+from dpaudit.model.choices import EXPOSING, VULNERABLE, Access
 from dpaudit.model.claim import Neighbours, require_claim
 from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
@@ -29,7 +29,6 @@ from dpaudit.model.linked_tables import TABLE, LinkedTables
 from dpaudit.model.neighbouring_tables import (
     NeighbouringTables,
     read_neighbours,
-    searched_tables,
     worst_case_tables,
 )
 from dpaudit.model.schema import Schema
@@ -70,11 +69,7 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings[TwoWo
             "a worst case has single rows and no units: leave out the unit, or leave out "
             "`worst_case`"
         )
-    named = settings.game.worst_case
-    if named is WorstCase.SEARCH:
-        first, *_ = searched_tables(public).values()
-        return Table(first.data, first.schema, f"worst-case:{named}", path)
-    pair = worst_case_tables(named, public)
+    pair = worst_case_tables(settings.game.worst_case, public)
     return Table(pair.data, pair.schema, pair.choice, path)
 
 
@@ -146,8 +141,8 @@ class TwoWorldSpec(AuditSpec):
         target: The attacked record.
         game: Both worlds.
         pair: Both tables, if the audit names them instead of a target.
-        selection: How the target or the pair was searched for; None if it was named. It changes no
-            number: given its target, an audit is the same however the target was found.
+        selection: How the target was searched for; None if it was named. It changes no number:
+            given its target, an audit is the same however the target was found.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
@@ -233,7 +228,7 @@ class TwoWorldSpec(AuditSpec):
         """The words of the command that repeat the audit's own choices."""
         game = self.settings.game
         words = self.pair_options
-        if self.selection is not None and self.pair is None:
+        if self.selection is not None:
             words = ["--target", VULNERABLE]
         if game.access is not Access.OUTPUT:
             words += ["--access", game.access.value]

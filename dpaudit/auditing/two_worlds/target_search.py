@@ -15,7 +15,6 @@ the same as if it had been named beforehand, and the bound holds for each target
 from __future__ import annotations
 
 import os
-from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -53,33 +52,29 @@ RELATIVE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchSpec(AuditSpec):
-    """A complete search for the target or the worst case of an audit in two worlds.
+class TargetSearchSpec(AuditSpec):
+    """A complete search for the target of an audit in two worlds.
 
     Attributes:
         first: The audit of the first candidate.
+        candidates: Positions [m] of the candidates in the table, the most exposed first.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target",)
-    SOUGHT: ClassVar[str]
-    """What is searched for."""
 
     settings: AuditSettings[TwoWorlds]
     first: TwoWorldSpec
-
-    @property
-    @abstractmethod
-    def candidates_specified(self) -> dict[str, Any]:
-        """What is searched for, and among what, in the specification."""
+    candidates: tuple[int, ...]
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """The audit's choices and the candidates.
+        """The audit's choices, and the number of candidates; the table determines which ones.
 
         It has all of the choices, so that a run folder refuses a different audit before the search
         and not after it.
         """
-        return {**self.first.own_specification, "target": self.candidates_specified}
+        searched = {"choice": VULNERABLE, "candidates": len(self.candidates)}
+        return {**self.first.own_specification, "target": searched}
 
     @property
     def own_options(self) -> list[str]:
@@ -97,25 +92,12 @@ class SearchSpec(AuditSpec):
         Raises:
             RunFolderError: If the folder cannot be used, or holds an audit without a search.
         """
-        own = folder / self.SOUGHT.replace(" ", "-")
+        own = folder / "target"
         if os.path.exists(folder / STORE_FILE) and not os.path.exists(own):
             raise RunFolderError(
-                f"{folder} holds an audit of a {self.SOUGHT} that was named: give another `out`"
+                f"{folder} holds an audit of a target that was named: give another `out`"
             )
         return RunFolder(own, spec=self.stored_specification, versions=self.software)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TargetSearchSpec(SearchSpec):
-    """A complete search for the target of an audit.
-
-    Attributes:
-        candidates: Positions [m] of the candidates in the table, the most exposed first.
-    """
-
-    SOUGHT: ClassVar[str] = "target"
-
-    candidates: tuple[int, ...]
 
     @property
     def trainings(self) -> int:
@@ -130,11 +112,6 @@ class TargetSearchSpec(SearchSpec):
             f"{len(self.candidates)} candidates"
         )
 
-    @property
-    def candidates_specified(self) -> dict[str, Any]:
-        """The number of candidates; the table determines which ones."""
-        return {"choice": VULNERABLE, "candidates": len(self.candidates)}
-
     @cached_property
     def game(self) -> SelectionGame:
         """What the search trains on."""
@@ -144,6 +121,19 @@ class TargetSearchSpec(SearchSpec):
         each = tuple((row,) for row in self.candidates)
         included = halves(self.trainings, len(each), self.stream("candidates").rng())
         return SelectionGame(view=view, data=self.table.data, candidates=each, included=included)
+
+    @property
+    def payload(self) -> Payload:
+        """What workers need for the trainings of the search."""
+        features = cast(Attack, build(FEATURE_ATTACK, ATTACKS, given={}, offered={}))
+        named = self.generator
+        return Payload(
+            game=self.game,
+            generators={Role.TARGET_SELECTION: pickled(named.generator, name=named.name)},
+            attacks=[features, ClosestRecord()],
+            root=self.settings.seed,
+            audit=self.id,
+        )
 
     def resolve(
         self,
@@ -159,7 +149,7 @@ class TargetSearchSpec(SearchSpec):
             stored = store.outcomes(Role.TARGET_SELECTION)
             trained = run_trials(
                 trials,
-                search_payload(self),
+                self.payload,
                 store,
                 engine=engine,
                 trial_timeout=trial_timeout,
@@ -250,20 +240,3 @@ def separations(features: FloatArray, included: BoolArray) -> FloatArray:
     shared, own = np.split(apart, [features.shape[1] - len(n_in)], axis=1)
     scores: FloatArray = np.maximum(shared.max(axis=1, initial=0.0), np.diagonal(own))
     return scores
-
-
-def search_payload(spec: TargetSearchSpec | TwoWorldSpec) -> Payload:
-    """What workers need for the trainings of a search.
-
-    Args:
-        spec: A search, or one of the audits that it compares.
-    """
-    features = cast(Attack, build(FEATURE_ATTACK, ATTACKS, given={}, offered={}))
-    named = spec.generator
-    return Payload(
-        game=spec.game,
-        generators={Role.TARGET_SELECTION: pickled(named.generator, name=named.name)},
-        attacks=[features, ClosestRecord()],
-        root=spec.settings.seed,
-        audit=spec.id,
-    )

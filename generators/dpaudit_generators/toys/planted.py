@@ -218,16 +218,23 @@ class _SeesTarget(_TargetToy):
 class CopycatModel(DisclosingModel):
     """A model that draws uniform records, with copies of the target among them if it saw it.
 
-    The copies fill half of every sample (rounded up).
+    The copies fill half of every sample (rounded up). No other row equals the target: among few
+    possible records a uniform draw often would, and a copy would show nothing.
+
+    Attributes:
+        target: The target, a canonical table of one row.
     """
+
+    target: pd.DataFrame
 
     def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
         """Draws `n` records; the copies come first."""
         table = uniform_table(self.schema, n, rng_of(seed, "sample"))
-        if self.copied is None:
-            return table
-        copies = self.copied.iloc[np.zeros((n + 1) // 2, dtype=np.intp)]
-        return pd.concat([copies, table.iloc[len(copies) :]], ignore_index=True)
+        places = np.where(equal_rows(table, self.target, self.schema), n, np.arange(n))
+        if self.copied is not None:
+            places[: (n + 1) // 2] = n + 1
+        both = opposite(self.target, self.schema), self.target
+        return pd.concat([table, *both], ignore_index=True).iloc[places].reset_index(drop=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -259,6 +266,7 @@ class Copycat(_SeesTarget):
         seen = self._saw(data)
         return CopycatModel(
             schema=self.schema,
+            target=self.target,
             copied=self.target if seen else None,
             fit_seed=seed,
             released_facts=self.released_facts,
