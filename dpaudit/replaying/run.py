@@ -32,6 +32,7 @@ from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.lockstep import FinishedFit
+from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
@@ -235,7 +236,7 @@ def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
         fits.say(f"candidate {number + 1} of {len(each)}: {fits.spec.target.choice}")
         transcript = fits.pair(1).transcript
         cost = spend([transcript], fits.spec.claim, public_coins=options.public_coins)
-        parted = transcript.parting is not None or cost.is_unlimited
+        parted = transcript.parting is not None or cost.is_unlimited or bool(transcript.lone)
         costs.append((float("inf") if parted else cost.value or 0.0, -number))
     fits = each[-max(costs)[1]]
     fits.count += 2 * (len(each) - 1)
@@ -260,6 +261,7 @@ def replay_record(
     run_control(fits, findings)
     if findings.control is None:
         run_pilots(fits, findings)
+        follow_lone_draws(fits, findings)
         check_selections(fits, findings)
         find_shared_noise(fits, findings)
         run_edges(fits, findings)
@@ -379,6 +381,22 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
         findings.add_differences(fits, transcript)
 
 
+def follow_lone_draws(fits: Fits, findings: ReplayFindings) -> None:
+    """Finds what is spent on keys that only one world has; if that is not known, worlds part."""
+    lone = [pilot for pilot in findings.pilots if pilot.lone]
+    if not lone:
+        return
+    fits.say("replays with the keys that only one world has, shown and hidden")
+    is_hidden = not findings.goes_around
+    deltas = find_deltas(fits, findings.pilots, is_hidden=is_hidden, without=findings.without)
+    if deltas is not None:
+        findings.deltas = deltas
+        return
+    for pilot in lone:
+        findings.partings += pilot.parting is None
+        pilot.parting = findings.parting = pilot.lone[0].parting
+
+
 def check_selections(fits: Fits, findings: ReplayFindings) -> None:
     """Counts scores as released if the release follows a change too small for any selection."""
     selected = {
@@ -456,6 +474,7 @@ def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
             public_coins=options.public_coins,
             unamplified=findings.unamplified,
             internal=options.internal_lines,
+            deltas=findings.deltas,
             others=findings.transcripts,
         )
 

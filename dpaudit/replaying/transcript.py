@@ -212,6 +212,22 @@ class Parting:
     values: tuple[str, str]
 
 
+class LoneDraw(NamedTuple):
+    """Noise for a value that only world "in" has, such as the count of a key.
+
+    In both worlds its step has all values, so that this one does not count as moved.
+
+    Attributes:
+        key: The question that it is part of.
+        element: Its place in the answer to that question.
+        parting: How the worlds part here if this draw cannot be explained.
+    """
+
+    key: Question
+    element: int
+    parting: Parting
+
+
 class Unfollowed(NamedTuple):
     """A draw or an answer that could not be followed.
 
@@ -250,6 +266,7 @@ class Transcript:
 
     Attributes:
         noisy: Noise that was added, in order.
+        lone: Draws that only world "in" makes; the others were aligned.
         choices: Choices whose probabilities differ.
         selections: Uses of answers that reveal less than their values.
         released: Numbers of answers that were used in any other way.
@@ -268,6 +285,7 @@ class Transcript:
     """
 
     noisy: list[NoisyStep] = field(default_factory=list)
+    lone: list[LoneDraw] = field(default_factory=list)
     choices: list[ChoiceStep] = field(default_factory=list)
     selections: list[AnswerSelection] = field(default_factory=list)
     released: set[int] = field(default_factory=set)
