@@ -191,7 +191,7 @@ def _bisect(shows: Shows, low: float, high: float, law: NoiseLaw) -> tuple[float
 
 
 def _is_always_shown(fits: Fits, noise: _LoneNoise, without: frozenset[str]) -> bool:
-    """Whether the places and sizes of what is released tell the worlds apart wherever it lies.
+    """Whether places and sizes of what is released differ between the worlds wherever it lies.
 
     Values do not count: the noise of other answers may protect them.
     """

@@ -20,7 +20,7 @@ from dpaudit.auditing.two_worlds.worst_case_search import candidate_audits
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
 from dpaudit.model.choices import WorstCase
-from dpaudit.model.claim import require_claim
+from dpaudit.model.claim import DeltaClaim, require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
@@ -186,6 +186,8 @@ def _records(
 ) -> Iterator[ReplayRecord]:
     """Replays the costliest of some candidates, once for each seed."""
     require_claim(specs[0].claim, method="a replay")  # refused before a process starts
+    if isinstance(specs[0].claim, DeltaClaim):
+        raise SettingsError("a replay reports epsilon and delta: leave out `bound`")
     options = options.with_proof_of(specs[0].generator.generator)
     samplers = json.dumps([dict(sampler) for sampler in options.samplers])
     with prepare_start(specs[0]) as start:

@@ -256,7 +256,7 @@ def _total(
     chances: Mapping[int | None, float],
     delta: float,
 ) -> _Total:
-    """The cost of all charges in the quantity of a claim, if this delta is spent besides."""
+    """The cost of all charges in the quantity of a claim, if this delta is spent as well."""
     if isinstance(claim, PrivacyClaim):
         return _epsilon(charges, _left_of(claim.delta, delta), chances)
     if delta > 0 and not (
