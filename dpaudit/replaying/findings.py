@@ -197,6 +197,12 @@ class ReplayFindings:
         self.partings += parting is not None
         self.parting = self.parting or parting
 
+    def forget_pilots(self) -> None:
+        """Leaves out the replays so far, which were aligned at a wrong place."""
+        self.parting, self.partings = None, 0
+        for kept in (self.pilots, self.stored, self.generators, self.left_out):
+            kept.clear()
+
     @property
     def transcripts(self) -> Sequence[Transcript]:
         """All replays of both worlds."""

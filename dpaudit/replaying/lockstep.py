@@ -24,8 +24,8 @@ from dpaudit.replaying.messages import (
     are_same,
     as_text,
     law_of_parts,
-    lone_element,
-    lone_place,
+    lone_elements,
+    lone_places,
     release_of,
     selection_of,
     table_of,
@@ -47,6 +47,8 @@ from dpaudit.replaying.transcript import (
     numbers_of,
 )
 
+MOST_ALIGNED: Final = 50
+"""The places tried of a draw that only one world makes, among those of equal values."""
 MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
 HIDDEN: Final = -311.0
@@ -157,6 +159,34 @@ class _Lines(NamedTuple):
     bent: set[tuple[str, int]]
 
 
+@dataclass
+class Alignment:
+    """Where world "in" makes draws that world "out" lacks.
+
+    Among equal values each may be the one that only world "in" has: they are tried in turn.
+
+    Attributes:
+        turns: Lines in a loop that world "in" passes once more: the possible turns, and how that
+            showed.
+        tried: How many places were tried before.
+        most: The largest number of possible places.
+    """
+
+    turns: dict[Site, tuple[range, Parting]] = field(default_factory=dict)
+    tried: int = 0
+    most: int = 1
+
+    def choose(self, places: range) -> int:
+        """The place to try, the last one first."""
+        self.most = max(self.most, min(len(places), MOST_ALIGNED))
+        return places[-1 - min(self.tried, len(places) - 1)]
+
+    def advance(self) -> bool:
+        """Turns to the next place; returns whether there is another one."""
+        self.tried += 1
+        return self.tried < self.most
+
+
 class Worlds:
     """Fits in both worlds, or in one.
 
@@ -174,8 +204,7 @@ class Worlds:
     ) -> None:
         self.processes, self.places, self.rng = processes, tuple(places), rng
         self.lines = _Lines(set(), set(), set(), set())
-        # lines in a loop that world "in" passes once more: in which turn, and where that showed
-        self.lone_turns: dict[Site, tuple[int, Parting]] = {}
+        self.alignment = Alignment()
 
     def run(self, order: Order) -> FinishedFit:
         """One fit in each world of an order.
@@ -286,7 +315,7 @@ class _Match:
     """The questions of one fit in both worlds, or in one."""
 
     def __init__(self, worlds: Worlds, order: Order) -> None:
-        self.order, self.lines, self._lone_turns = order, worlds.lines, worlds.lone_turns
+        self.order, self.lines, self._alignment = order, worlds.lines, worlds.alignment
         self._base = WORLDS.index(order.base)
         self._processes = worlds.processes.worlds
         schema = self._processes[World.IN].session.start.schema
@@ -370,7 +399,7 @@ class _Match:
             if not self._is_lone(world, message):
                 break
             site = Site(*message["site"])
-            known = self._lone_turns.get(site)
+            known = self._alignment.turns.get(site)
             parting = self.transcript.lone[-1].parting if known is None else known[1]
             self._reply(world, self._answer_lone(message, 0, parting))
         return message
@@ -384,16 +413,17 @@ class _Match:
         site = Site(*message["site"])
         turn = len(self._single[world][site]) - 1
         lawful = law_of_parts(message["parts"]) is not None and not self.transcript.tosses
-        is_single = np.size(message["before"]) == 1 and site in self._lone_turns
-        return lawful and is_single and self._lone_turns[site][0] == turn
+        if not lawful or np.size(message["before"]) != 1 or site not in self._alignment.turns:
+            return False
+        return self._alignment.choose(self._alignment.turns[site][0]) == turn
 
     def finds_lone_turn(self, parting: Parting) -> bool:
         """Whether world "in" asks once more at a line, all its other values being equal."""
         for site, values in self._single[World.IN].items():
             others = self._single[World.OUT][site]
-            turn = lone_place(np.array(values), np.array(others))
-            if turn is not None and site not in self._lone_turns:
-                self._lone_turns[site] = turn, parting
+            turns = lone_places(np.array(values), np.array(others))
+            if turns and site not in self._alignment.turns:
+                self._alignment.turns[site] = turns, parting
                 return True
         return False
 
@@ -627,11 +657,12 @@ class _Match:
     def _on_answer(self, site: Site, sides: Sides) -> Any:
         shapes = [np.shape(side["before"]) for side in sides]
         if shapes[0] != shapes[1]:
-            element = None if self.transcript.tosses else lone_element(*sides)
+            elements = range(0) if self.transcript.tosses else lone_elements(*sides)
             values = (f"shape {shape}" for shape in shapes)
             parted = _Parted(PartKind.SHAPES, (site, site), *values)
-            if element is None:
+            if not elements:
                 raise parted
+            element = self._alignment.choose(elements)
             reply = self._answer_lone(sides[0], element, parted.parting)
             return reply, {"value": np.delete(reply["value"], element)}
         names = [[part["law"] for part in side["parts"]] for side in sides]

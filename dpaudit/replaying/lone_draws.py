@@ -19,6 +19,7 @@ from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw
 from dpaudit.replaying.lockstep import HIDDEN
 from dpaudit.replaying.messages import are_same
+from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.transcript import FitRelease, Question, Site, Transcript
 
@@ -33,7 +34,7 @@ _WIDE: Final = (1.0, 1.0, 30.0)
 _MOST: Final = 8
 """With more draws of one world alone, their chances are not computed."""
 Shows = Callable[[float], bool | None]
-"""Whether the release changes if the noise of a draw is this; None if the fit fails."""
+"""Whether the release changes if the noise of a draw is this; None if that is not known."""
 
 
 class _LoneNoise(NamedTuple):
@@ -83,7 +84,8 @@ def find_deltas(
         if chance is None:
             return None
         site = noises[place].site
-        hides[site] = hides.get(site, 0.0) + float(np.log1p(-chance))
+        with np.errstate(divide="ignore"):  # a threshold that hides nothing
+            hides[site] = hides.get(site, 0.0) + float(np.log1p(-chance))
     return {site: float(-np.expm1(log_hidden)) for site, log_hidden in hides.items()}
 
 
@@ -149,15 +151,25 @@ def _shows(
 ) -> Shows:
     """Whether a draw changes the release of a fit, compared with that of a hidden draw."""
     low = [_hidden(noise) for noise in noises]
-    hidden = _release(fits, noises, low, number)
+    hidden = _fit(fits, noises, low, number)
 
     def shows(moved: float) -> bool | None:
-        release = _release(fits, noises, [*low[:at], moved, *low[at + 1 :]], number)
-        if release is None or hidden is None:
+        shown = _fit(fits, noises, [*low[:at], moved, *low[at + 1 :]], number)
+        first, second = (fits.release_of(fit, World.IN) for fit in (hidden, shown))
+        # a key that changes what gets noise later may be hidden by that noise
+        if first is None or second is None or not _draw_alike(hidden, shown):
             return None
-        return bool(set(differing_places(release, hidden)) - without)
+        return bool(set(differing_places(first, second)) - without)
 
     return shows
+
+
+def _draw_alike(first: Transcript, second: Transcript) -> bool:
+    """Whether two fits add noise to the same values."""
+    return [step.key for step in first.noisy] == [step.key for step in second.noisy] and all(
+        are_same(step.before.inside, other.before.inside)
+        for step, other in zip(first.noisy, second.noisy, strict=True)
+    )
 
 
 def _hidden(noise: _LoneNoise) -> float:
@@ -165,21 +177,20 @@ def _hidden(noise: _LoneNoise) -> float:
     return float(noise.law.place(np.asarray(HIDDEN)))
 
 
-def _release(
+def _fit(
     fits: Fits, noises: Sequence[_LoneNoise], moved: Sequence[float], number: int
-) -> FitRelease | None:
-    """What world "in" releases with this noise in its lone draws, and all else as drawn."""
+) -> Transcript:
+    """A fit of world "in" with this noise in its lone draws, and all else as drawn."""
     values: dict[Question, FloatArray] = {}
     for noise, own in zip(noises, moved, strict=True):
         answer = values.setdefault(noise.key, np.full(noise.size, np.nan))
         answer[noise.element] = noise.before + own
     wide = _WIDE[(number - _FIRST) % len(_WIDE)]
-    transcript = fits.alone(World.IN, number, values=values, wide=wide).transcript
-    return fits.release_of(transcript, World.IN)
+    return fits.alone(World.IN, number, values=values, wide=wide).transcript
 
 
 def _bisect(shows: Shows, low: float, high: float, law: NoiseLaw) -> tuple[float, float] | None:
-    """Narrows the interval in which the release changes; None if a fit fails."""
+    """Narrows the interval in which the release changes; None if that is not known."""
     while high - low > (1.0 if law.whole else _NARROW * float(law.scale)) * 1.001:
         middle = 0.5 * (low + high)
         middle = float(np.floor(middle)) if law.whole else middle
@@ -198,11 +209,10 @@ def _is_always_shown(fits: Fits, noise: _LoneNoise, without: frozenset[str]) -> 
     outlines: tuple[set[object], set[object]] = set(), set()
     for at, scales in enumerate(_PLACES):
         number = _FIRST + len(_WIDE) * (1 + at)
-        inside = _release(fits, [noise], [float(noise.law.place(np.asarray(scales)))], number)
-        alone = fits.alone(World.OUT, number).transcript
-        for outline, release in zip(
-            outlines, (inside, fits.release_of(alone, World.OUT)), strict=True
-        ):
+        moved = [float(noise.law.place(np.asarray(scales)))]
+        alone = _fit(fits, [noise], moved, number), fits.alone(World.OUT, number).transcript
+        for world, fit, outline in zip(WORLDS, alone, outlines, strict=True):
+            release = fits.release_of(fit, world)
             outline.add(None if release is None else _outline(release, without))
     is_known = all(len(outline) == 1 and None not in outline for outline in outlines)
     return is_known and outlines[0] != outlines[1]

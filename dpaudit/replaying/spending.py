@@ -260,7 +260,8 @@ def _total(
     if isinstance(claim, PrivacyClaim):
         return _epsilon(charges, _left_of(claim.delta, delta), chances)
     if delta > 0 and not (
-        isinstance(claim, CurveClaim) and all(delta <= point.delta for point in claim.points)
+        isinstance(claim, CurveClaim)
+        and all(delta * (1.0 - _EQUAL) <= point.delta for point in claim.points)
     ):
         return _Total(math.inf, _SHOWN)
     if isinstance(claim, CurveClaim):

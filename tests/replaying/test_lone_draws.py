@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.replaying.messages import lone_place
+from dpaudit.replaying.messages import lone_places
 from dpaudit.results.verdict import Verdict
 from listened import CELLS, line_of, replayed
 
@@ -114,6 +114,18 @@ def test_a_threshold_spends_the_tail_of_its_noise(train: Any, delta: float) -> N
     assert met.spent == 0.0
 
 
+def of_all_cells(counts: Any, rng: Any) -> Any:
+    noisy = counts + rng.laplace(0.0, 1.0, CELLS)
+    return noisy[noisy >= 5.0]
+
+
+def test_a_threshold_on_all_public_cells_spends_no_delta() -> None:
+    record = replayed(of_all_cells)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent == pytest.approx(1.0)
+    assert record.spent_delta is None
+
+
 def gaussian_keys(counts: Any, rng: Any) -> Any:
     """A thresholded histogram, and one of all cells."""
     noisy = counts[occurring(counts)] + rng.normal(0.0, 2.0, len(occurring(counts)))
@@ -197,9 +209,21 @@ def shown_between(counts: Any, rng: Any) -> Any:
     return noisy[(noisy >= 1.2) & (noisy < 2.0)]
 
 
+def noisy_number_of_keys(counts: Any, rng: Any) -> Any:
+    """Whether a key is shown is protected by further noise."""
+    return float(len(in_an_array(counts, rng)[0]) + rng.laplace(0.0, 4.0))
+
+
 @pytest.mark.parametrize(
     "train",
-    [total_of_occurring, largest_of_occurring, noisy_threshold, scale_by_number, shown_between],
+    [
+        total_of_occurring,
+        largest_of_occurring,
+        noisy_threshold,
+        scale_by_number,
+        shown_between,
+        noisy_number_of_keys,
+    ],
 )
 def test_what_is_no_threshold_is_not_accused(train: Callable[..., Any]) -> None:
     record = replayed(train, delta=1e-6, coins=False, proof="composition")
@@ -208,17 +232,41 @@ def test_what_is_no_threshold_is_not_accused(train: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("longer", "shorter", "place"),
+    ("longer", "shorter", "places"),
     [
-        ([3.0, 1.0, 2.0], [3.0, 2.0], 1),
-        ([3.0, 2.0, 1.0], [3.0, 2.0], 2),
-        ([3.0], [], 0),
-        ([2.0, 2.0, 1.0], [2.0, 1.0], 1),
-        ([3.0, 1.0, 2.0], [3.0, 4.0], None),
-        ([3.0, 1.0], [3.0, 1.0], None),
+        ([3.0, 1.0, 2.0], [3.0, 2.0], [1]),
+        ([3.0, 2.0, 1.0], [3.0, 2.0], [2]),
+        ([3.0], [], [0]),
+        ([2.0, 2.0, 1.0], [2.0, 1.0], [0, 1]),
+        ([1.0, 2.0, 2.0, 2.0], [1.0, 2.0, 2.0], [1, 2, 3]),
+        ([3.0, 1.0, 2.0], [3.0, 4.0], []),
+        ([3.0, 1.0], [3.0, 1.0], []),
     ],
 )
 def test_the_value_of_one_sequence_alone_is_found(
-    longer: list[float], shorter: list[float], place: int | None
+    longer: list[float], shorter: list[float], places: list[int]
 ) -> None:
-    assert lone_place(np.array(longer), np.array(shorter)) == place
+    assert list(lone_places(np.array(longer), np.array(shorter))) == places
+
+
+def with_equal_counts(counts: Any, rng: Any) -> Any:
+    """Cells with as many records as the one of world "in" alone, low enough to be shown often."""
+    cells = [0, 3, 4, 5] if counts[3] else [0, 4, 5]
+    noisy = np.array([20, *[1] * (len(cells) - 1)]) + rng.laplace(0.0, 1.0, len(cells))
+    return {cell: float(value) for cell, value in zip(cells, noisy, strict=True) if value > 2.0}
+
+
+def with_equal_counts_in_a_loop(counts: Any, rng: Any) -> Any:
+    kept = {}
+    for cell in [0, 3, 4, 5] if counts[3] else [0, 4, 5]:
+        noisy = (1 if cell else 20) + rng.laplace(0.0, 1.0)
+        if noisy > 2.0:
+            kept[cell] = float(noisy)
+    return kept
+
+
+@pytest.mark.parametrize("train", [with_equal_counts, with_equal_counts_in_a_loop])
+def test_a_key_among_others_with_as_many_records_is_found(train: Any) -> None:
+    record = replayed(train, delta=0.19)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent_delta == pytest.approx(0.5 * math.exp(-1.0), abs=1e-9)
