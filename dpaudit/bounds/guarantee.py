@@ -1,8 +1,8 @@
 """The error rates that a claim allows an attack, and the lower limits that errors prove.
 
 An audit asks the guarantee of its claim for every number: lower limits in the quantity of the claim
-(epsilon, mu, rho, or the factor of a privacy curve), thresholds, and what an audit of a given size
-could prove. There are two kinds, with the same methods.
+(epsilon, delta, mu, rho, or the factor of a privacy curve), thresholds, and what an audit of a
+given size could prove. There are two kinds, with the same methods.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from dpaudit.bounds.trade_off import (
     Boundary,
     ConcentratedTradeOff,
     CurveTradeOff,
+    DeltaTradeOff,
     GaussianTradeOff,
     TradeOff,
     level_clopper_pearson,
@@ -41,6 +42,7 @@ from dpaudit.model.claim import (
     Claim,
     ConcentratedClaim,
     CurveClaim,
+    DeltaClaim,
     GaussianClaim,
     NoClaim,
     PrivacyClaim,
@@ -51,6 +53,8 @@ _LARGEST_EXPONENT = 700.0
 # Thresholds tried for a Gaussian leak, and how far they reach beyond the two means.
 _CUTS = 401
 _TAIL = 4.0
+# The first leak to try where nothing is claimed, as for delta 0.
+_LEAST_LEVEL = 1e-3
 
 
 class Detectable(NamedTuple):
@@ -217,11 +221,13 @@ class TradeOffGuarantee:
     def threshold_statistic(
         self, fn_upper: FloatArray, fp_upper: FloatArray
     ) -> FloatArray | np.float64:
-        """How far both rates together are below chance.
+        """How far both rates together are below chance; for delta, the level.
 
-        This is not the level: a Gaussian leak has nearly the same level at every threshold, so
-        chance in the fitting trials would decide which one is largest.
+        For others it is not the level: a Gaussian leak has nearly the same level at every
+        threshold, so chance in the fitting trials would decide which one is largest.
         """
+        if isinstance(self.trade_off, DeltaTradeOff):
+            return self.statistic(fn_upper, fp_upper)
         below: FloatArray = 1.0 - fn_upper - fp_upper
         return below
 
@@ -276,7 +282,7 @@ class TradeOffGuarantee:
             boundary = Boundary.of(self.trade_off, level, n=max(region.n_in, region.n_out))
             return boundary.rejected_at_most(region) >= power
 
-        best = smallest(is_detected, low=claimed, start=2.0 * claimed)
+        best = smallest(is_detected, low=claimed, start=max(2.0 * claimed, _LEAST_LEVEL))
         shift = _gaussian_shift(region, power) if self.measures_gaussian else None
         return Detectable(best, None if shift is None else shift**2 / 2.0)
 
@@ -317,6 +323,8 @@ def guarantee_of(claim: Claim) -> Guarantee:
             return TradeOffGuarantee(ConcentratedTradeOff(), measures_gaussian=True)
         case CurveClaim():
             return TradeOffGuarantee(CurveTradeOff(claim.points))
+        case DeltaClaim():
+            return TradeOffGuarantee(DeltaTradeOff(claim.at_epsilon))
 
 
 def _gaussian_shift(region: RejectionRegion, power: float) -> float:

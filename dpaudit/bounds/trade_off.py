@@ -1,8 +1,9 @@
 """Families of trade-off functions, and exact lower limits on their level.
 
 A trade-off function limits an attack's two error rates. The level picks a member of a family: mu of
-Gaussian differential privacy, rho of zCDP, or the factor by which the epsilons of a privacy curve
-are multiplied. The larger the level, the smaller the errors that an attack may have.
+Gaussian differential privacy, rho of zCDP, delta at a fixed epsilon, or the factor by which the
+epsilons of a privacy curve are multiplied. The larger the level, the smaller the errors that an
+attack may have.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _IMPLIED: Final = np.concatenate([[0.0], np.geomspace(0.01, 100.0, 63)])
 _IMPLIED.setflags(write=False)
 # Distance of the levels tried in turn: in μ, in √(2ρ), and in the factor of a curve up to 1.
 _STEP = 0.01
+_DELTA_STEP = 0.001
 # ε of the points of Gaussian DP and zCDP to bet against, in units of μ or √(2ρ). In simulations of
 # Gaussian leaks these two needed the fewest trials; a third point cost more than it gained.
 _BET_AT = (0.25, 1.0)
@@ -246,6 +248,43 @@ class CurveTradeOff:
         """A multiple of 0.01 up to 1; then 1 % more each time, because factors may be large."""
         whole = round(1.0 / _STEP)
         return place * _STEP if place <= whole else (1.0 + _STEP) ** (place - whole)
+
+
+@dataclass(frozen=True)
+class DeltaTradeOff:
+    """(ε, δ)-differential privacy at a fixed ε; the level is δ.
+
+    Attributes:
+        epsilon: ε.
+    """
+
+    epsilon: float
+
+    @property
+    def _factor(self) -> float:
+        return math.exp(min(self.epsilon, _LARGEST_EXPONENT))
+
+    def least_fnr(self, fpr: FloatArray, level: float) -> FloatArray:
+        """1 − δ − e^ε FPR or e^−ε (1 − δ − FPR), whichever is larger (Kairouz et al. 2015)."""
+        steep, flat = 1.0 - level - self._factor * fpr, (1.0 - level - fpr) / self._factor
+        return np.maximum(np.maximum(steep, flat), 0.0)
+
+    def level(self, fnr: FloatArray, fpr: FloatArray) -> FloatArray:
+        """TPR − e^ε FPR, or the same with the guesses swapped, whichever is larger."""
+        levels = np.maximum(1.0 - fnr - self._factor * fpr, 1.0 - fpr - self._factor * fnr)
+        return np.where(np.maximum(fnr, fpr) >= 1.0, -np.inf, levels)
+
+    def least_fpr(self, level: float) -> Callable[[float], float]:
+        """e^−ε (TPR − δ) or 1 − δ − e^ε (1 − TPR), whichever is larger."""
+        return _least_fpr_of_points([(self.epsilon, level)])
+
+    def bet_against(self, level: float) -> tuple[CurvePoint, ...]:
+        """The point itself."""
+        return (CurvePoint(self.epsilon, level),)
+
+    def step(self, place: int) -> float:
+        """What is left of 1 shrinks by 0.1 % each time."""
+        return -math.expm1(place * math.log1p(-_DELTA_STEP))
 
 
 def _least_fpr_of_points(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:

@@ -45,6 +45,7 @@ _MOST_BYTES: Final = 64 * 2**20
 _LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)
 _FLAVOURS: Final = {
     Quantity.EPSILON: "approximate differential privacy",
+    Quantity.DELTA: "approximate differential privacy",
     Quantity.MU: "Gaussian differential privacy",
     Quantity.RHO: "zero-concentrated differential privacy",
     Quantity.FACTOR: "differential privacy by a privacy curve",

@@ -151,6 +151,15 @@ class ThresholdRule(StrEnum):
     """
 
 
+class BoundedNumber(StrEnum):
+    """The number of an (epsilon, delta) claim that an audit bounds."""
+
+    EPSILON = "epsilon"
+    """Epsilon, at the claimed delta."""
+    DELTA = "delta"
+    """Delta, at the claimed epsilon."""
+
+
 class Multiplicity(StrEnum):
     """The correction for multiple hypotheses on the scored trials."""
 

@@ -43,6 +43,8 @@ class Quantity(StrEnum):
     EPSILON = "epsilon"
     MU = "mu"
     RHO = "rho"
+    DELTA = "delta"
+    """Delta at the claimed epsilon."""
     FACTOR = "factor"
     """The factor by which a privacy curve's epsilons must be multiplied for the curve to hold."""
 
@@ -164,6 +166,59 @@ class PrivacyClaim(_Promise):
         factors = (math.exp(min(times * self.epsilon, 700.0)) for times in range(rows))
         delta = min(sum(factors) * self.delta, math.nextafter(1.0, 0.0))
         return replace(self, epsilon=rows * self.epsilon, delta=delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaClaim(_Claim):
+    """An (epsilon, delta) claim whose delta an audit bounds, at the claimed epsilon.
+
+    Attributes:
+        at_epsilon: Claimed epsilon.
+        delta: Claimed delta, in [0, 1).
+        neighbours: Relation between the two tables that the claim covers.
+        source: Where the claim comes from, in words.
+        unit: The column that names whose rows enter and leave together; absent for a claim per row.
+
+    Raises:
+        ClaimError: If epsilon is not positive and finite, or delta is outside [0, 1).
+    """
+
+    quantity: ClassVar[Quantity] = Quantity.DELTA
+    _words: ClassVar[str] = "({0.at_epsilon:g}, {0.delta:g})-DP"
+
+    at_epsilon: float
+    delta: float
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    source: str = _FOR_THIS_AUDIT
+    unit: str | None = field(default=None, metadata=_ABSENT_IF_NONE)
+
+    def __post_init__(self) -> None:
+        PrivacyClaim(epsilon=self.at_epsilon, delta=self.delta)
+
+    @classmethod
+    def of(cls, claim: Claim) -> DeltaClaim:
+        """The same claim, for an audit that bounds its delta.
+
+        Raises:
+            SettingsError: If the claim is not in epsilon and delta.
+        """
+        if not isinstance(claim, PrivacyClaim):
+            raise SettingsError(
+                f'`bound="delta"` needs a claim in epsilon and delta, and there is {claim.in_words}'
+                ": give `epsilon` and `delta`"
+            )
+        return cls(
+            at_epsilon=claim.epsilon,
+            delta=claim.delta,
+            neighbours=claim.neighbours,
+            source=claim.source,
+            unit=claim.unit,
+        )
+
+    @property
+    def as_settings(self) -> dict[str, Any]:
+        """The settings of an audit that state this claim, as JSON."""
+        return {"epsilon": self.at_epsilon, "delta": self.delta}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,7 +393,7 @@ class NoClaim(_Claim):
 
 Promise: TypeAlias = PrivacyClaim | GaussianClaim | ConcentratedClaim | CurveClaim
 """The claims of a generator."""
-Claim: TypeAlias = Promise | NoClaim
+Claim: TypeAlias = Promise | DeltaClaim | NoClaim
 """The claim of an audit, or no claim."""
 EpsilonClaim: TypeAlias = PrivacyClaim | NoClaim
 """The claim of an audit that bounds epsilon only."""

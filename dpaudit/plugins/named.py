@@ -12,7 +12,6 @@ from dpaudit.errors import AttackError, ClaimError, RegistryError, SettingsError
 from dpaudit.external.session import FRESH_PREFIX, PREFIX
 from dpaudit.formatting import counted
 from dpaudit.model.claim import (
-    Claim,
     CurveClaim,
     Neighbours,
     NoClaim,
@@ -293,7 +292,9 @@ def claim_under_audit(
     return claim
 
 
-def claim_if_any(named: NamedGenerator, stated: StatedClaim, table: Table | None = None) -> Claim:
+def claim_if_any(
+    named: NamedGenerator, stated: StatedClaim, table: Table | None = None
+) -> Promise | NoClaim:
     """The claim of an audit as in `claim_under_audit`, or no claim.
 
     Args:

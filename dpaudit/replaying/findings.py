@@ -140,6 +140,7 @@ class ReplayFindings:
         left_out: Places that could not be compared.
         unamplified: Lines at which the record moves an answer whether its coin puts it into the
             sub-sample or not.
+        deltas: The delta that each line spends on keys that only one world has.
         spent: What the steps spend.
         spent_by_noise: The same without choices; only where data goes around the noise.
         proof: What reading proved.
@@ -164,6 +165,7 @@ class ReplayFindings:
     generators: dict[str, None] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     unamplified: frozenset[Site] = frozenset()
+    deltas: Mapping[Site, float] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
     spent_by_noise: Spent = field(default_factory=Spent)
     proof: Proof | None = None
@@ -194,6 +196,12 @@ class ReplayFindings:
         transcript.parting = parting
         self.partings += parting is not None
         self.parting = self.parting or parting
+
+    def forget_pilots(self) -> None:
+        """Leaves out the replays so far, which were aligned at a wrong place."""
+        self.parting, self.partings = None, 0
+        for kept in (self.pilots, self.stored, self.generators, self.left_out):
+            kept.clear()
 
     @property
     def transcripts(self) -> Sequence[Transcript]:
@@ -239,7 +247,7 @@ class ReplayFindings:
     @property
     def moves(self) -> bool:
         """Whether the record moved anything."""
-        return any(pilot.choices or pilot.moving for pilot in self.pilots)
+        return any(pilot.choices or pilot.moving or pilot.lone for pilot in self.pilots)
 
     def take_seeds(self, seeds: Mapping[Site, Mapping[str, set[int]]]) -> None:
         """Finds the lines whose noise protects the record with the same seed in different fits.

@@ -69,6 +69,16 @@ class NoiseLaw(ABC):
         """Whether `log_tail` and `cdf` are known, so that selections have a probability."""
         return True
 
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest noise; infinite by default."""
+        return np.full_like(self.scale, -np.inf), np.full_like(self.scale, np.inf)
+
+    def place(self, scales: FloatArray) -> FloatArray:
+        """The possible noise that is nearest to so many scales."""
+        wanted = np.asarray(scales * self.scale)
+        return np.clip(np.rint(wanted) if self.whole else wanted, *self.ends)
+
     def element(self, place: Any, size: int) -> NoiseLaw:
         """The law of one element of so many, or of those at an array of places."""
         fields = {
@@ -356,11 +366,21 @@ class Gamma(NoiseLaw):
             )
         return np.where(z > 0, inside, -np.inf)
 
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return _one_sided(0.0, self.sign, self.scale)
+
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
         z = np.maximum(self.sign * noise / self.scale, 0.0)
         part = scipy.special.gammaincc if above == (self.sign > 0) else scipy.special.gammainc
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(part(self.shape, z)))
+
+
+def _one_sided(least: float, sign: float, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The ends of noise that is at least this, or at most its negative."""
+    low, high = sorted((sign * least, sign * math.inf))
+    return np.full_like(scale, low), np.full_like(scale, high)
 
 
 class _Whole(_Symmetric):
@@ -433,6 +453,10 @@ class Geometric(NoiseLaw):
         with np.errstate(divide="ignore"):
             value = (k - 1) * np.log1p(-self.shape) + np.log(self.shape)
         return _only_whole(noise, np.where(k > 0.5, value, -np.inf))
+
+    @property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return _one_sided(1.0, self.sign, self.scale)
 
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
         k = self.sign * noise

@@ -46,6 +46,8 @@ class LedgerLine:
         sampling: The probability that the record is in the secret sub-sample behind the answers;
             null if there is none. `mu` is then conditional on the record being in it.
         internal: Whether its answers are declared not to be released, and left out of the sum.
+        delta: The delta that it spends, at any epsilon: the chance that the release shows a key
+            that only one world has; null if there is no such key.
     """
 
     place: str
@@ -63,12 +65,14 @@ class LedgerLine:
     share: float
     sampling: float | None = None
     internal: bool = False
+    delta: float | None = None
 
 
 def ledger(
     transcript: Transcript,
     charges: Charges,
     chances: Mapping[int | None, float],
+    deltas: Mapping[Site, float],
     *,
     is_internal: Callable[[Site], bool],
 ) -> tuple[LedgerLine, ...]:
@@ -79,6 +83,7 @@ def ledger(
         charges: Its charges.
         chances: Of each coin of the record's own, the probability that the record is in the
             sub-sample; 1 where that does not count, as without a coin.
+        deltas: The delta that lines spend on keys that only one world has.
         is_internal: Whether a line is declared internal.
     """
     steps: dict[Site, list[NoisyStep]] = defaultdict(list)
@@ -96,7 +101,13 @@ def ledger(
         line = _line(site, steps[site], own[site], chances)
         is_chosen = not own[site] and any(step.first in charges.selected for step in steps[site])
         counts_as = SELECTED if is_chosen else line.counts_as
-        line = replace(line, times=times, counts_as=counts_as, internal=is_internal(site))
+        line = replace(
+            line,
+            times=times,
+            counts_as=counts_as,
+            internal=is_internal(site),
+            delta=deltas.get(site),
+        )
         weight = 0.0 if line.internal else sum(_weight(charge, chances) for charge in own[site])
         lines.append((line, weight))
     total = sum(weight for _, weight in lines)
@@ -182,6 +193,8 @@ def recorded_calls(lines: Sequence[LedgerLine]) -> RecordedCalls:
     for line in lines:
         if line.internal:
             continue
+        if line.delta:
+            return RecordedCalls((), f"a key that only one world has is shown at {line.place}")
         if line.other_scale is not None:
             return RecordedCalls((), f"the scale of the noise at {line.place} depends on the data")
         if line.mu is None and line.epsilon is None:

@@ -52,6 +52,9 @@ def _notes(lines: Sequence[LedgerLine]) -> Iterator[str]:
         if line.other_scale is not None:
             scales = f"{line.scale:.7g} and {line.other_scale:.7g}"
             yield f"{line.place}: the scale depends on the data: {scales}"
+        if line.delta is not None:
+            shown = "a key that only one world has shows with that chance"
+            yield f"{line.place}: spends delta {rounded(line.delta)}: {shown}"
         if line.sampling is not None:
             chance = f"which has the record with probability {line.sampling:.4g}"
             yield f"{line.place}: from a secret sub-sample, {chance}"
@@ -60,7 +63,9 @@ def _notes(lines: Sequence[LedgerLine]) -> Iterator[str]:
 
 
 def cost(line: LedgerLine) -> str:
-    """The cost of a line: mu for Gaussian noise, else its largest loss."""
+    """The cost of a line: mu for Gaussian noise, else its largest loss, or the delta it spends."""
+    if line.delta is not None and line.epsilon == 0:
+        return f"delta {rounded(line.delta)}"
     if line.mu is not None:
         return f"mu {rounded(line.mu)}"
     return "no limit" if line.epsilon is None else f"eps {rounded(line.epsilon)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -24,6 +24,8 @@ from dpaudit.replaying.messages import (
     are_same,
     as_text,
     law_of_parts,
+    lone_elements,
+    lone_places,
     release_of,
     selection_of,
     table_of,
@@ -31,6 +33,7 @@ from dpaudit.replaying.messages import (
 from dpaudit.replaying.processes import WORLDS, Processes
 from dpaudit.replaying.transcript import (
     ChoiceStep,
+    LoneDraw,
     NoisyStep,
     Pair,
     Parting,
@@ -45,8 +48,12 @@ from dpaudit.replaying.transcript import (
     numbers_of,
 )
 
+MOST_ALIGNED: Final = 50
+"""The places tried of a draw that only one world makes, among those of equal values."""
 MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
+HIDDEN: Final = -311.0
+"""Where a draw lies that only one world makes, in scales: below any threshold."""
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
 _PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples", "redraws")
@@ -71,6 +78,7 @@ class Order:
         apart: Every answer that moves lies this many scales from its value before noise; None for
             noise as drawn.
         placed: The same for single answers, by question; NaN for noise as drawn.
+        values: The values of single answers, by question; NaN for noise as drawn.
         nudged: Questions whose answers are changed by a little, in both worlds alike.
         edge: The value of every uniform draw; None for draws.
         wide: What all noise is multiplied by.
@@ -92,6 +100,7 @@ class Order:
     base: World = World.IN
     apart: float | None = None
     placed: Mapping[Question, FloatArray] = field(default_factory=dict)
+    values: Mapping[Question, FloatArray] = field(default_factory=dict)
     nudged: Collection[Question] = ()
     edge: float | None = None
     wide: float = 1.0
@@ -153,6 +162,34 @@ class _Lines(NamedTuple):
     bent: set[tuple[str, int]]
 
 
+@dataclass
+class Alignment:
+    """Where world "in" makes draws that world "out" lacks.
+
+    Among equal values each may be the one that only world "in" has: they are tried in turn.
+
+    Attributes:
+        turns: Lines in a loop that world "in" passes once more: the possible turns, and how that
+            showed.
+        tried: How many places were tried before.
+        most: The largest number of possible places.
+    """
+
+    turns: dict[Site, tuple[range, Parting]] = field(default_factory=dict)
+    tried: int = 0
+    most: int = 1
+
+    def choose(self, places: range) -> int:
+        """The place to try, the last one first."""
+        self.most = max(self.most, min(len(places), MOST_ALIGNED))
+        return places[-1 - min(self.tried, len(places) - 1)]
+
+    def advance(self) -> bool:
+        """Turns to the next place; returns whether there is another one."""
+        self.tried += 1
+        return self.tried < self.most
+
+
 class Worlds:
     """Fits in both worlds, or in one.
 
@@ -170,6 +207,7 @@ class Worlds:
     ) -> None:
         self.processes, self.places, self.rng = processes, tuple(places), rng
         self.lines = _Lines(set(), set(), set(), set())
+        self.alignment = Alignment()
 
     def run(self, order: Order) -> FinishedFit:
         """One fit in each world of an order.
@@ -214,7 +252,7 @@ class Worlds:
         try:
             match.run(fits)
         except _Parted as parted:
-            parting = parted.parting
+            parting, again = parted.parting, match.finds_lone_turn(parted.parting)
         except _Restart:
             again = True
         match.dismiss(fits)
@@ -280,7 +318,7 @@ class _Match:
     """The questions of one fit in both worlds, or in one."""
 
     def __init__(self, worlds: Worlds, order: Order) -> None:
-        self.order, self.lines = order, worlds.lines
+        self.order, self.lines, self._alignment = order, worlds.lines, worlds.alignment
         self._base = WORLDS.index(order.base)
         self._processes = worlds.processes.worlds
         schema = self._processes[World.IN].session.start.schema
@@ -296,6 +334,11 @@ class _Match:
         self._noises: list[StepNoise] = []
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
+        # single values before noise, by line, and the numbers of answers that only "in" has
+        self._single: dict[World, dict[Site, list[float]]] = {
+            world: defaultdict(list) for world in WORLDS
+        }
+        self._lone: set[int] = set()
         # comparisons of single uniform draws, by where they lie in memory, and in order
         self._coins: dict[int, list[Comparison]] = {}
         self._compared: list[tuple[Site, Question, int | None, list[Comparison]]] = []
@@ -310,11 +353,7 @@ class _Match:
             _Again: If a line must become a question.
         """
         while True:
-            questions = {world: self._next_question(world, fits[world]) for world in fits}
-            for world, message in questions.items():
-                if message is not None:
-                    self._waiting.add(world)
-                    self._take(world, message)
+            questions = {world: self._next_shared_question(world, fits[world]) for world in fits}
             ended = [world for world, message in questions.items() if message is None]
             if len(ended) == len(questions):
                 return
@@ -336,9 +375,13 @@ class _Match:
                 raise _Parted(PartKind.STEPS, (lines[0], lines[1]), *steps)
             kind, site = kinds[0]
             reply = getattr(self, f"_on_{kind}")(site, messages)
+            replies = reply if isinstance(reply, tuple) else (reply, reply)
             for world in questions:
-                self._processes[world].events.send(reply)
-                self._waiting.discard(world)
+                self._reply(world, replies[WORLDS.index(world)])
+
+    def _reply(self, world: World, reply: Any) -> None:
+        self._processes[world].events.send(reply)
+        self._waiting.discard(world)
 
     def dismiss(self, fits: Mapping[World, Future[Any]]) -> None:
         """Ends the fits that still wait."""
@@ -350,6 +393,42 @@ class _Match:
                     with suppress(OSError):
                         self._processes[world].events.send({"part": True})
                 message = self._next_question(world, fit)
+
+    def _next_shared_question(self, world: World, fit: Future[Any]) -> dict[str, Any] | None:
+        """The next question that both worlds ask; those of one world alone are answered."""
+        while (message := self._next_question(world, fit)) is not None:
+            self._waiting.add(world)
+            self._take(world, message)
+            if not self._is_lone(world, message):
+                break
+            site = Site(*message["site"])
+            known = self._alignment.turns.get(site)
+            parting = self.transcript.lone[-1].parting if known is None else known[1]
+            self._reply(world, self._answer_lone(message, 0, parting))
+        return message
+
+    def _is_lone(self, world: World, message: Mapping[str, Any]) -> bool:
+        """Whether only world "in" asks this, in the turn of a loop that the other world lacks."""
+        if message["kind"] != "answer" or len(self.order.worlds) == 1 or world is not World.IN:
+            return False
+        if message.get("on") is not None:  # more noise on an answer
+            return self._lone.issuperset(numbers_of(message["on"]).tolist())
+        site = Site(*message["site"])
+        turn = len(self._single[world][site]) - 1
+        lawful = law_of_parts(message["parts"]) is not None and not self.transcript.tosses
+        if not lawful or np.size(message["before"]) != 1 or site not in self._alignment.turns:
+            return False
+        return self._alignment.choose(self._alignment.turns[site][0]) == turn
+
+    def finds_lone_turn(self, parting: Parting) -> bool:
+        """Whether world "in" asks once more at a line, all its other values being equal."""
+        for site, values in self._single[World.IN].items():
+            others = self._single[World.OUT][site]
+            turns = lone_places(np.array(values), np.array(others))
+            if turns and site not in self._alignment.turns:
+                self._alignment.turns[site] = turns, parting
+                return True
+        return False
 
     def _next_question(self, world: World, fit: Future[Any]) -> dict[str, Any] | None:
         """The next question of a world; None if its fit is over."""
@@ -371,6 +450,11 @@ class _Match:
         """Keeps the notes that come with a message."""
         self._take_sites(world, message)
         self._notes[world] += message["log"]
+        is_single = message.get("kind") == "answer" and np.size(message["before"]) == 1
+        if is_single and message.get("on") is None:
+            self._single[world][Site(*message["site"])].append(
+                float(np.ravel(message["before"])[0])
+            )
         if world is self.order.worlds[0] or len(self.order.worlds) == 1:
             self.transcript.tosses += [
                 Toss(Site(*where), chance, is_in)
@@ -389,14 +473,15 @@ class _Match:
     def finish(self) -> None:
         """Adds the last messages of the worlds to the transcript."""
         transcript = self.transcript
-        for message in self._ended.values():
+        for world, message in self._ended.items():
             self.lines.bent.update((file, line) for file, line in message["bent"])
-            transcript.released |= set(numbers_of(message["released"]).tolist())
+            if not self._lone or world is World.IN:  # whose answers have other numbers then
+                transcript.released |= set(numbers_of(message["released"]).tolist())
+                transcript.sampled_from = int(message["sampled_from"])
             transcript.unfollowed += [
                 Unfollowed(Site(*lost[:3]), lost[3]) for lost in message["lost"]
             ]
             transcript.bare += [Unfollowed(Site(*bare[:3]), bare[3]) for bare in message["bare"]]
-            transcript.sampled_from = int(message["sampled_from"])
             transcript.has_samplers |= bool(message["has_samplers"])
             for file, line, function, text in message["seeds"]:
                 transcript.seeds.setdefault(Site(file, line, function), set()).add(text)
@@ -427,6 +512,8 @@ class _Match:
                 step = ChoiceStep(site=site, tables=(table,), places=places, toss=toss, key=key)
                 transcript.choices.append(step)
         join_noise(transcript, self._noises)
+        keys = {step.key for step in transcript.noisy}
+        transcript.lone = [draw for draw in transcript.lone if draw.key in keys]
 
     # -- the notes -------------------------------------------------------------------------------
 
@@ -446,6 +533,7 @@ class _Match:
             return
         self._find_loops()
         self._compare_coins()
+        self._drop_lone_notes()
         inside, outside = (self._notes[world] for world in WORLDS)
         for first, second in zip(inside, outside, strict=False):
             sites = (
@@ -455,6 +543,9 @@ class _Match:
             if first[0] != second[0] or sites[0] != sites[1]:
                 raise _Parted(PartKind.STEPS, sites, first[0], second[0])
             is_equal = first[2] == second[2]
+            if not is_equal and self._are_alike(first, second):
+                self.transcript.released.update(numbers_of(first[3]["ids"]).tolist())
+                continue
             if not is_equal and first[0] != "select":
                 key = sites[0][:2]
                 if first[0] in _ASKABLE and key not in self.lines.asked:
@@ -510,6 +601,27 @@ class _Match:
             site = min(differ or {site for side in drawn for site, _ in side})
             self._say_unfollowed(site, "the draws of this line depend on the record")
 
+    def _drop_lone_notes(self) -> None:
+        """Leaves out what world "in" notes around a draw that only this world makes."""
+        sides = [
+            [(note[0], self._processes[world].sites[note[1]]) for note in self._notes[world]]
+            for world in WORLDS
+        ]
+        more = len(sides[0]) - len(sides[1])
+        if self._lone and more > 0:
+            pairs = zip(*sides, strict=False)
+            start = next((at for at, (own, its) in enumerate(pairs) if own != its), len(sides[1]))
+            del self._notes[World.IN][start : start + more]
+
+    def _are_alike(self, first: list[Any], second: list[Any]) -> bool:
+        """Whether two notes are the same selection, but for answers that one world has alone."""
+        if first[0] != "select" or not self._lone:
+            return False
+        inside, outside = first[3], second[3]
+        kept = ~np.isin(numbers_of(inside["ids"]), list(self._lone))
+        names = [name for name in ("factor", "offset", "limits") if name in inside]
+        return all(np.array_equal(inside[name][kept], outside.get(name)) for name in names)
+
     def _record(self, site: Site, note: list[Any], *, is_equal: bool) -> None:
         kind, more = note[0], note[3] or {}
         if kind == "tell":
@@ -553,7 +665,14 @@ class _Match:
     def _on_answer(self, site: Site, sides: Sides) -> Any:
         shapes = [np.shape(side["before"]) for side in sides]
         if shapes[0] != shapes[1]:
-            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
+            elements = range(0) if self.transcript.tosses else lone_elements(*sides)
+            values = (f"shape {shape}" for shape in shapes)
+            parted = _Parted(PartKind.SHAPES, (site, site), *values)
+            if not elements:
+                raise parted
+            element = self._alignment.choose(elements)
+            reply = self._answer_lone(sides[0], element, parted.parting)
+            return reply, {"value": np.delete(reply["value"], element)}
         names = [[part["law"] for part in side["parts"]] for side in sides]
         if names[0] != names[1]:
             raise _Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
@@ -563,9 +682,30 @@ class _Match:
         self._add_step(site, before, sides, value, key=self._key("answer", site))
         return {"value": value.reshape(shapes[0])}
 
+    def _answer_lone(
+        self, asked: Mapping[str, Any], element: int, parting: Parting
+    ) -> dict[str, Any]:
+        """Answers of which world "out" lacks one, which lies so low that a threshold hides it."""
+        site = Site(*asked["site"])
+        both = dict(asked), dict(asked)
+        before = Pair(flat(asked["before"]), flat(asked["before"]))
+        value = self._answer_of(site, before, flat(asked["noise"]), both)
+        law = law_of_parts(asked["parts"])
+        assert law is not None
+        low = law.element(element, value.size).place(np.asarray(HIDDEN))
+        value[element] = before.inside[element] + float(low)
+        key, shape = self._key("answer", site), np.shape(asked["before"])
+        self.transcript.lone.append(LoneDraw(key, element, parting))
+        self._lone.add(int(asked["first"]) + element)
+        self._add_step(site, before, both, value, key=key)
+        return {"value": value.reshape(shape)}
+
     def _answer_of(self, site: Site, before: Pair, noise: FloatArray, sides: Sides) -> FloatArray:
         """The value before noise in the base world plus noise, as drawn or as ordered."""
         key = ("answer", site, self._turns["answer", site] + 1)
+        drawn = np.asarray(before[self._base] + noise)
+        if key in self.order.values and self.order.values[key].size == noise.size:
+            return np.where(np.isnan(self.order.values[key]), drawn, self.order.values[key])
         if key in self.order.nudged:
             noise = noise + NUDGE * (1.0 + np.abs(noise)) * (1.0 + np.arange(noise.size) % 7)
         moves = before.shift != 0

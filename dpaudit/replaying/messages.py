@@ -95,6 +95,39 @@ def are_same(first: Any, second: Any) -> bool:
     return bool(np.allclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True))
 
 
+def lone_places(longer: FloatArray, shorter: FloatArray) -> range:
+    """The possible places of the value that only the longer sequence has; none if more differs.
+
+    These are several where its neighbours are equal to it.
+    """
+    if longer.ndim != 1 or shorter.ndim != 1 or longer.size != shorter.size + 1:
+        return range(0)
+    last = int(np.argmax(np.append(longer[:-1] != shorter, True)))
+    if not np.array_equal(np.delete(longer, last), shorter):
+        return range(0)
+    others = np.flatnonzero(longer[: last + 1] != longer[last])
+    return range(int(others[-1]) + 1 if others.size else 0, last + 1)
+
+
+def lone_elements(longer: Mapping[str, Any], shorter: Mapping[str, Any]) -> range:
+    """The possible places of the value that only the longer of two steps has.
+
+    None if another value or noise parameter differs, or a law is not known.
+    """
+    places = lone_places(np.asarray(longer["before"]), np.asarray(shorter["before"]))
+    parts = longer["parts"], shorter["parts"]
+    if not places or law_of_parts(parts[0]) is None or len(parts[0]) != len(parts[1]):
+        return range(0)
+    for part, other in zip(*parts, strict=True):
+        same = (
+            np.array_equal(np.delete(flat(part[name]), places[-1]), flat(other[name]))
+            for name in Share._fields[1:]
+        )
+        if part["law"] != other["law"] or part["lost"] or not all(same):
+            return range(0)
+    return places
+
+
 def as_text(value: Any) -> str:
     """A value in a few characters."""
     values = np.asarray(value)

@@ -148,7 +148,9 @@ class ReplayRecord(Document):
         claim: The claim under replay.
         spent: What a proof by composition charges for the observed steps, in the quantity of the
             claim; null if it is not known or has no limit.
-        spent_unlimited: Whether it has no limit.
+        spent_delta: The delta that is spent on keys that only one world has, at any epsilon; what
+            it leaves of the claim's delta is that of `spent`. Null if there is no such key.
+        spent_unlimited: Whether `spent` has no limit.
         spent_note: Why it is null, or what it rests on; null if there is nothing to say.
         spent_is_exact: Whether shifts and scales were the same in every replay.
         proved: The lower bound that the release shows, in the quantity of the claim; 0 if nothing
@@ -221,6 +223,7 @@ class ReplayRecord(Document):
     seconds_a_fit: float
     versions: Mapping[str, str]
     reproduce: str
+    spent_delta: float | None = None
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
 
     def assert_no_violation(self) -> None:
@@ -269,10 +272,16 @@ class ReplayRecord(Document):
     def _cost(self) -> str:
         """What the steps spend; with more digits where a few would read as the claim."""
         if self.spent is None:
-            return "without limit" if self.spent_unlimited else "an unknown amount"
+            unknown = "without limit" if self.spent_unlimited else "an unknown amount"
+            return f"{unknown}{self._and_delta}"
         alike = rounded(self.spent) == rounded(self.claim.value) and self.spent > self.claim.value
         but = " without internal lines" if any(line.internal for line in self.ledger) else ""
-        return f"{rounded(self.spent, digits=6 if alike else 3)}{but}"
+        return f"{rounded(self.spent, digits=6 if alike else 3)}{self._and_delta}{but}"
+
+    @property
+    def _and_delta(self) -> str:
+        """The delta that is spent on keys that only one world has."""
+        return "" if self.spent_delta is None else f" and delta {rounded(self.spent_delta)}"
 
     @property
     def _at_least(self) -> str:
@@ -348,9 +357,10 @@ class ReplayRecord(Document):
         """What the steps spend together, and what that rests on."""
         note = f"; {self.spent_note}" if self.spent_note else ""
         if self.spent is None:
-            return f"{'without limit' if self.spent_unlimited else 'not known'}{note}"
+            unknown = "without limit" if self.spent_unlimited else "not known"
+            return f"{unknown}{self._and_delta}{note}"
         delta = getattr(self.claim, "delta", None)
-        at = f" at delta {delta:g}" if delta else ""
+        at = f" at delta {delta:g}" if delta and self.spent_delta is None else ""
         scores = any(line.counts_as == "selected" for line in self.ledger)
         seen = f"the distances{' and scores' if scores else ''} seen"
         same = " (the same in every replay)" if self.spent_is_exact else ""

@@ -19,7 +19,7 @@ from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
-from dpaudit.model.claim import require_claim
+from dpaudit.model.claim import DeltaClaim, require_claim
 from dpaudit.model.linked_files import Given, are_several
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
@@ -31,6 +31,7 @@ from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.lockstep import FinishedFit
+from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
@@ -189,6 +190,8 @@ def _records(
 ) -> Iterator[ReplayRecord]:
     """Replays the costliest of some candidates, once for each seed."""
     require_claim(specs[0].claim, method="a replay")  # refused before a process starts
+    if isinstance(specs[0].claim, DeltaClaim):
+        raise SettingsError("a replay reports epsilon and delta: leave out `bound`")
     options = options.with_proof_of(specs[0].generator.generator)
     samplers = json.dumps([dict(sampler) for sampler in options.samplers])
     with prepare_start(specs[0]) as start:
@@ -235,7 +238,7 @@ def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
         fits.say(f"candidate {number + 1} of {len(each)}: {fits.spec.target.choice}")
         transcript = fits.pair(1).transcript
         cost = spend([transcript], fits.spec.claim, public_coins=options.public_coins)
-        parted = transcript.parting is not None or cost.is_unlimited
+        parted = transcript.parting is not None or cost.is_unlimited or bool(transcript.lone)
         costs.append((float("inf") if parted else cost.value or 0.0, -number))
     fits = each[-max(costs)[1]]
     fits.count += 2 * (len(each) - 1)
@@ -260,6 +263,7 @@ def replay_record(
     run_control(fits, findings)
     if findings.control is None:
         run_pilots(fits, findings)
+        follow_lone_draws(fits, findings)
         check_selections(fits, findings)
         find_shared_noise(fits, findings)
         test_samplers(fits, findings)
@@ -347,6 +351,10 @@ def run_pilots(fits: Fits, findings: ReplayFindings) -> None:
         transcript = fits.pair(1 + number, base=base, samples=given).transcript
         findings.pilots.append(transcript)
         findings.add_differences(fits, transcript)
+        if transcript.lone and findings.goes_around and fits.worlds.alignment.advance():
+            findings.forget_pilots()
+            run_pilots(fits, findings)
+            return
     if any(pilot.tosses for pilot in findings.pilots):
         follow_subsamples(fits, findings)
 
@@ -378,6 +386,22 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
     for transcript in turned:
         findings.pilots.append(transcript)
         findings.add_differences(fits, transcript)
+
+
+def follow_lone_draws(fits: Fits, findings: ReplayFindings) -> None:
+    """Finds what is spent on keys that only one world has; if that is not known, worlds part."""
+    lone = [pilot for pilot in findings.pilots if pilot.lone]
+    if not lone:
+        return
+    fits.say("replays with the keys that only one world has, shown and hidden")
+    is_hidden = not findings.goes_around
+    deltas = find_deltas(fits, findings.pilots, is_hidden=is_hidden, without=findings.without)
+    if deltas is not None:
+        findings.deltas = deltas
+        return
+    for pilot in lone:
+        findings.partings += pilot.parting is None
+        pilot.parting = findings.parting = pilot.lone[0].parting
 
 
 def check_selections(fits: Fits, findings: ReplayFindings) -> None:
@@ -486,6 +510,7 @@ def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
             public_coins=options.public_coins,
             unamplified=findings.unamplified,
             internal=options.internal_lines,
+            deltas=findings.deltas,
             others=findings.transcripts,
         )
 

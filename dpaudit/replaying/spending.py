@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from dpaudit.model.claim import (
     Claim,
@@ -36,6 +39,7 @@ _EQUAL: Final = 1e-6
 """Relative error up to which replays cost the same."""
 _NOT_AMPLIFIED: Final = "as if sub-samples were public"
 _SIMPLY: Final = "losses too large to compose are summed up"
+_SHOWN: Final = "no limit: a key that only one world has may be shown"
 _LARGEST: Final = "some steps by their largest losses"
 
 
@@ -45,6 +49,7 @@ class Spent:
 
     Attributes:
         value: In the quantity of the claim; None if it is not known or has no limit.
+        delta: What is spent of delta on keys that only one world has, at any epsilon.
         is_unlimited: Whether it has no limit.
         note: Why it is not known or has no limit, or in what way it is an upper limit.
         is_exact: Whether it is the cost of the answers, not an upper limit or one of several costs.
@@ -53,6 +58,7 @@ class Spent:
     """
 
     value: float | None = None
+    delta: float = 0.0
     is_unlimited: bool = False
     note: str | None = None
     is_exact: bool = False
@@ -68,6 +74,7 @@ def spend(
     unamplified: Collection[Site] = (),
     internal: Collection[tuple[str, int]] = (),
     others: Sequence[Transcript] = (),
+    deltas: Mapping[Site, float] = MappingProxyType({}),
 ) -> Spent:
     """What a proof by composition charges for the observed steps.
 
@@ -78,6 +85,7 @@ def spend(
         unamplified: Lines that sub-samples do not amplify.
         internal: Files and lines whose answers are not released; they are not charged.
         others: Further replays, in which laws and scales may differ from these.
+        deltas: The delta that each line spends on keys that only one world has.
 
     Raises:
         ClaimError: If there is no claim.
@@ -95,6 +103,8 @@ def spend(
         return Spent()
     hidden = not public_coins and claim.neighbours is Neighbours.ADD_REMOVE
     replays = []
+    deltas = {site: delta for site, delta in deltas.items() if not is_internal(site)}
+    delta = _join_deltas(deltas.values())
     several_laws = _steps_with_several(_law_of, (*transcripts, *others))
     several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
     for transcript in transcripts:
@@ -103,9 +113,9 @@ def spend(
         for at, toss in enumerate(transcript.tosses):
             chances[at] = toss.chance if hidden else 1.0
         charges = charges_of(transcript, is_internal=is_internal)
-        lines = ledger(transcript, charges, chances, is_internal=is_internal)
+        lines = ledger(transcript, charges, chances, deltas, is_internal=is_internal)
         counted = [charge for charge in charges.charges if not is_internal(charge.site)]
-        total = _total(counted, claim, chances)
+        total = _total(counted, claim, chances, delta)
         if transcript.parting is not None and total.value < math.inf:
             total = _Total(math.nan, "the worlds part before the end")
         notes = [] if total.note is None else [total.note]
@@ -127,6 +137,7 @@ def spend(
         notes = [f"the costliest of {len(replays)} replays", *notes]
     return Spent(
         value=value if is_known else None,
+        delta=delta,
         is_unlimited=value == math.inf,
         note="; ".join(notes) or None,
         is_exact=is_known and not notes,
@@ -228,14 +239,36 @@ def _are_alike(lines: Sequence[LedgerLine], others: Sequence[LedgerLine]) -> boo
     )
 
 
+def _join_deltas(deltas: Iterable[float]) -> float:
+    """The chance that at least one of some independent draws shows its key."""
+    with np.errstate(divide="ignore"):
+        return float(-np.expm1(np.sum(np.log1p(-np.array(list(deltas))))))
+
+
+def _left_of(delta: float, spent: float) -> float:
+    """What is left of a delta; 0 up to rounding."""
+    return delta - spent if spent < delta * (1.0 - _EQUAL) else 0.0
+
+
 def _total(
-    charges: Sequence[StepCharge], claim: Claim, chances: Mapping[int | None, float]
+    charges: Sequence[StepCharge],
+    claim: Claim,
+    chances: Mapping[int | None, float],
+    delta: float,
 ) -> _Total:
-    """The cost of all charges in the quantity of a claim."""
+    """The cost of all charges in the quantity of a claim, if this delta is spent as well."""
     if isinstance(claim, PrivacyClaim):
-        return _epsilon(charges, claim.delta, chances)
+        return _epsilon(charges, _left_of(claim.delta, delta), chances)
+    if delta > 0 and not (
+        isinstance(claim, CurveClaim)
+        and all(delta * (1.0 - _EQUAL) <= point.delta for point in claim.points)
+    ):
+        return _Total(math.inf, _SHOWN)
     if isinstance(claim, CurveClaim):
-        each = [(_epsilon(charges, point.delta, chances), point.epsilon) for point in claim.points]
+        each = [
+            (_epsilon(charges, _left_of(point.delta, delta), chances), point.epsilon)
+            for point in claim.points
+        ]
         factors = [total._replace(value=total.value / at) for total, at in each]
         return max(
             factors, key=lambda factor: math.inf if math.isnan(factor.value) else factor.value

@@ -227,6 +227,22 @@ class Parting:
     values: tuple[str, str]
 
 
+class LoneDraw(NamedTuple):
+    """Noise for a value that only world "in" has, such as the count of a key.
+
+    In both worlds its step has all values, so that this one does not count as moved.
+
+    Attributes:
+        key: The question that it is part of.
+        element: Its place in the answer to that question.
+        parting: How the worlds part here if this draw cannot be explained.
+    """
+
+    key: Question
+    element: int
+    parting: Parting
+
+
 class Unfollowed(NamedTuple):
     """A draw or an answer that could not be followed.
 
@@ -267,6 +283,7 @@ class Transcript:
         noisy: Noise that was added, in order.
         redrawn: Noise that was drawn many times, to test its law.
         has_samplers: Whether there is a sampler that can be drawn from so.
+        lone: Draws that only world "in" makes; the others were aligned.
         choices: Choices whose probabilities differ.
         selections: Uses of answers that reveal less than their values.
         released: Numbers of answers that were used in any other way.
@@ -287,6 +304,7 @@ class Transcript:
     noisy: list[NoisyStep] = field(default_factory=list)
     redrawn: list[RedrawnNoise] = field(default_factory=list)
     has_samplers: bool = False
+    lone: list[LoneDraw] = field(default_factory=list)
     choices: list[ChoiceStep] = field(default_factory=list)
     selections: list[AnswerSelection] = field(default_factory=list)
     released: set[int] = field(default_factory=set)

@@ -52,12 +52,17 @@ _GENERATOR: Final = (
 
 def is_overspent(claim: Claim, spent: Spent) -> bool:
     """Whether the steps spend more than a claim."""
-    if spent.is_unlimited:
+    if spent.is_unlimited or is_over_delta(claim, spent):
         return True
     has_delta = not isinstance(claim, PrivacyClaim) or claim.delta > 0
     return spent.value is not None and spent.value > claim.value * (
         _ROUNDED if has_delta else _EXACT
     )
+
+
+def is_over_delta(claim: Claim, spent: Spent) -> bool:
+    """Whether keys that only one world has are shown with a larger chance than a claim's delta."""
+    return isinstance(claim, PrivacyClaim) and spent.delta > claim.delta * _ROUNDED
 
 
 def is_consistent(claim: Claim, findings: ReplayFindings) -> bool:
@@ -155,14 +160,21 @@ def decide(
             "fits), so they prove nothing together",
         )
     if over and findings.control is None:
-        price = "without limit" if spent.is_unlimited else rounded(spent.value)
-        reason = f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
+        reason = _overspent_reason(claim, spent)
         if options.proof is not None and not spent.is_upper_limit:
             return Verdict.VIOLATION, True, [reason, *questions]
         return Verdict.OVERSPENT, False, [reason, *questions]
     if questions:
         return Verdict.INCONCLUSIVE, False, questions
     return Verdict.CONSISTENT, False, [_limits(findings)]
+
+
+def _overspent_reason(claim: Claim, spent: Spent) -> str:
+    if isinstance(claim, PrivacyClaim) and is_over_delta(claim, spent):
+        allowed = f"the claim's is {rounded(claim.delta)}"
+        return f"keys that only one world has spend delta {rounded(spent.delta)}, and {allowed}"
+    price = "without limit" if spent.is_unlimited else rounded(spent.value)
+    return f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
 
 
 def _shown_reason(findings: ReplayFindings) -> str:
@@ -217,6 +229,7 @@ def conclude(
         target=_target_option(spec.target),
         claim=spec.claim,
         spent=None if spent.is_unlimited else spent.value,
+        spent_delta=spent.delta if findings.deltas else None,
         spent_unlimited=spent.is_unlimited,
         spent_note=spent.note,
         spent_is_exact=spent.is_exact,

@@ -6,7 +6,14 @@ import shlex
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import counted, duration, percent, rounded_up
-from dpaudit.model.claim import Claim, ConcentratedClaim, GaussianClaim, NoClaim, PrivacyClaim
+from dpaudit.model.claim import (
+    Claim,
+    ConcentratedClaim,
+    DeltaClaim,
+    GaussianClaim,
+    NoClaim,
+    PrivacyClaim,
+)
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.record import AuditRecord
@@ -178,6 +185,9 @@ def _claim_options(claim: Claim) -> list[str]:
     match claim:
         case PrivacyClaim():
             return ["--epsilon", f"{claim.epsilon:g}", "--delta", f"{claim.delta:g}"]
+        case DeltaClaim():
+            at = ["--epsilon", f"{claim.at_epsilon:g}", "--delta", f"{claim.delta:g}"]
+            return [*at, "--set", "bound=delta"]
         case GaussianClaim():
             return ["--set", f"mu={claim.mu:g}"]
         case ConcentratedClaim():

@@ -9,7 +9,13 @@ from dpaudit.results import sentences
 from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
 
 LARGEST_RATIO = 3.0
-LARGEST_EXCESS = {Quantity.EPSILON: 1.0, Quantity.MU: 1.0, Quantity.RHO: 0.5, Quantity.FACTOR: 1.0}
+LARGEST_EXCESS = {
+    Quantity.EPSILON: 1.0,
+    Quantity.MU: 1.0,
+    Quantity.RHO: 0.5,
+    Quantity.DELTA: 0.1,
+    Quantity.FACTOR: 1.0,
+}
 """Power is poor if the minimum detectable value exceeds both three times the claim and the claim
 plus this; finding nothing is then inconclusive. Randomised response with epsilon 1 has about the
 error rates of a Gaussian mechanism with mu 1.2; rho 0.5 corresponds to mu 1.

@@ -39,8 +39,9 @@ class Reach:
     """What an audit of a claim that is not stated in epsilon could have proved.
 
     Attributes:
-        quantity: The quantity of claim, `proved`, `bounds` and these numbers: mu, rho, or factor,
-            by which all epsilons of a privacy curve must be multiplied for it to hold.
+        quantity: The quantity of claim, `proved`, `bounds` and these numbers: mu, rho, delta (at
+            the claimed epsilon), or factor, by which all epsilons of a privacy curve must be
+            multiplied for it to hold.
         claimed: The claim in that quantity; 1 for a privacy curve.
         max_provable: The limit that a perfect attack would reach with this many trials; null if no
             trial was scored.

@@ -22,6 +22,7 @@ from dpaudit.model.claim import (
     Claim,
     ConcentratedClaim,
     CurveClaim,
+    DeltaClaim,
     GaussianClaim,
     NoClaim,
     PrivacyClaim,
@@ -408,6 +409,8 @@ def _claimed(claim: Claim, claimed: str) -> str:
     match claim:
         case PrivacyClaim():
             return f"({claimed}, {rounded(claim.delta)})-differential privacy"
+        case DeltaClaim():
+            return f"({rounded(claim.at_epsilon)}, {claimed})-differential privacy"
         case GaussianClaim():
             return f"Gaussian differential privacy with mu {claimed}"
         case ConcentratedClaim():

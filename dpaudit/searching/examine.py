@@ -18,9 +18,9 @@ from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.processes import Processes
-from dpaudit.replaying.run import charge
+from dpaudit.replaying.run import charge, follow_lone_draws
 from dpaudit.replaying.transcript import Parting, PartKind
-from dpaudit.replaying.verdict import decide
+from dpaudit.replaying.verdict import decide, is_over_delta
 from dpaudit.results.verdict import Verdict
 from dpaudit.searching.pairs import size
 
@@ -185,17 +185,21 @@ class Examiner:
         findings = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
         findings.pilots.append(transcript)
         findings.add_differences(fits, transcript)
+        follow_lone_draws(fits, findings)
         charge(fits, self.options, findings)
         verdict, of_proof, reasons = decide(self.spec.claim, self.options, findings)
         spent = findings.charged
         claimed = self.spec.claim.value
-        ratio = math.inf if spent.is_unlimited else (spent.value or 0.0) / claimed
+        is_shown = is_over_delta(self.spec.claim, spent)  # then no epsilon holds at that delta
+        is_unlimited = spent.is_unlimited or is_shown
+        ratio = math.inf if is_unlimited else (spent.value or 0.0) / claimed
 
         def finding(kind: FindingKind | None, place: str) -> PairFinding:
             return PairFinding(kind, place, ratio, pair)
 
         if verdict is Verdict.OVERSPENT or of_proof:
-            return finding(FindingKind.OVERSPENT, spent.lines[0].place if spent.lines else "")
+            lines = sorted(spent.lines, key=lambda line: -(line.delta or 0.0) if is_shown else 0.0)
+            return finding(FindingKind.OVERSPENT, lines[0].place if lines else "")
         if findings.parting is not None:
             return finding(*_kind_and_place(findings.parting))
         if findings.stored:

@@ -19,7 +19,7 @@ from dpaudit.auditing.two_worlds.plan import needed_shadow_models, power
 from dpaudit.bounds import guarantee_of
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim
+from dpaudit.model.claim import ConcentratedClaim, CurveClaim, DeltaClaim, GaussianClaim
 from dpaudit.probe import probe
 from dpaudit.report.render import render_html, render_markdown
 from samples import QUICK_ATTACKS
@@ -273,3 +273,49 @@ def test_bounds_of_a_finished_run_are_on_mu(of_mu: AuditResult) -> None:
         "BOUNDS  mu at least "
     )
     assert runner.invoke(app, ["report", folder, "--bounds", "--delta", "0.1"]).exit_code == 2
+
+
+class ShowsRarely:
+    """A generator that shows whether the last record is there, with a known chance: delta .4."""
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> ShowsRarely:
+        is_there = bool((data["a"] == 1).any())
+        self.shown = int(is_there and np.random.default_rng(seed).random() < 0.4)
+        return self
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        coins = np.random.default_rng(seed).integers(0, 2, (n, 2))
+        return pd.DataFrame({"a": [self.shown] * n, "b": coins[:, 0], "c": coins[:, 1]})
+
+
+@pytest.mark.parametrize(
+    ("delta", "is_violated"),
+    [(0.05, True), pytest.param(0.4, False, marks=pytest.mark.ci)],
+)
+def test_delta_is_bounded_at_the_claimed_epsilon(
+    table: pd.DataFrame, tmp_path: Path, delta: float, is_violated: bool
+) -> None:
+    given: dict[str, Any] = {**FAST, "shadow_models": 160, "target": 39, "out": tmp_path / "run"}
+    schema = dpaudit.Schema.infer(table)
+    result = audit_by_keywords(
+        ShowsRarely(), table, schema=schema, epsilon=1.0, delta=delta, bound="delta", **given
+    )
+    assert result.claim == DeltaClaim(at_epsilon=1.0, delta=delta, source="set for this audit")
+    assert (result.verdict is dpaudit.Verdict.VIOLATION) == is_violated, str(result)
+    assert result.proved is not None
+    assert result.proved <= 0.4
+    assert result.reach is not None
+    assert result.reach.quantity == "delta"
+    assert "--set bound=delta" in result.reproduce
+    assert AuditResult.load(tmp_path / "run") == result
+    if is_violated:
+        assert result.proved > 0.1
+        assert str(result).startswith("VIOLATION  claimed delta 0.05, empirical delta at least ")
+        assert "(1, 0.05)-differential privacy" in render_markdown(result)
+
+
+def test_a_bound_on_delta_needs_a_claim_in_epsilon_and_delta(table: pd.DataFrame) -> None:
+    with pytest.raises(SettingsError, match="needs a claim in epsilon and delta"):
+        audit_by_keywords("copycat", table, mu=0.5, bound="delta", target=39, **FAST)
+    with pytest.raises(SettingsError, match="leave out `bound`"):
+        dpaudit.replay(ShowsRarely(), table, epsilon=1.0, bound="delta", target="row:39")

@@ -28,6 +28,7 @@ from dpaudit.errors import InputError
 from dpaudit.model.claim import (
     ConcentratedClaim,
     CurveClaim,
+    DeltaClaim,
     GaussianClaim,
     Neighbours,
     NoClaim,
@@ -149,6 +150,7 @@ BY_HAND: dict[Any, st.SearchStrategy[Any]] = {
     PrivacyClaim: claims,
     NoClaim: st.builds(NoClaim, delta=st.floats(0, 0.999), **said),
     GaussianClaim: st.builds(GaussianClaim, mu=levels, **said),
+    DeltaClaim: claims.map(DeltaClaim.of),
     ConcentratedClaim: st.builds(ConcentratedClaim, rho=levels, **said),
     CurveClaim: st.builds(CurveClaim, points=points, **said),
     Verdict: undecided,

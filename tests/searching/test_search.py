@@ -63,6 +63,13 @@ class TestPlanted:
         )
         assert record.verdict is Verdict.VIOLATION
 
+    @pytest.mark.ci
+    def test_a_key_that_only_one_table_has_is_shown_and_spends_without_limit(self) -> None:
+        worst = searched(Synthesizer("keys"), pairs=40).findings[0]
+        assert worst.kind is FindingKind.OVERSPENT
+        assert worst.place.startswith("planted.py:")
+        assert worst.spent is None
+
     @pytest.mark.slow
     @pytest.mark.parametrize("name", ["budget", "pairs", "shrinks", "batch", "top", "copies"])
     def test_other_defects_spend_more_than_the_claim(self, name: str) -> None:

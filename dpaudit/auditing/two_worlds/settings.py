@@ -12,6 +12,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.choices import (
     EXPOSING,
     Access,
+    BoundedNumber,
     Multiplicity,
     ThresholdRule,
     WorstCase,
@@ -44,6 +45,8 @@ class TwoWorlds(ShadowModelSettings):
         access: What the attacker sees: output (synthetic rows), model (also the published parts of
             the model, such as a discriminator), released (also what the proof protects, such as
             noisy counts), timing (rows, and the seconds and memory of every training), everything.
+        bound: Number of the claim to bound: "epsilon" (at the claimed delta), or "delta" (at the
+            claimed epsilon), which shows rare events that only one world has.
         threshold: "cross-validated", or "hold-out" as in published audits.
         sequential: Stops as soon as a violation is shown, at the latest after `shadow_models`
             trainings.
@@ -61,6 +64,7 @@ class TwoWorlds(ShadowModelSettings):
     worst_case: Annotated[WorstCase | None, Option("NAME")] = None
     neighbours_file: Annotated[str | None, Option("FILE", by_name=True)] = None
     access: Annotated[Access, Option("LEVEL", panel=Panel.ATTACK)] = Access.OUTPUT
+    bound: Annotated[BoundedNumber, Option("NUMBER", by_name=True)] = BoundedNumber.EPSILON
     threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
     sequential: bool = False
     probe: Annotated[bool, Option(by_name=True)] = True

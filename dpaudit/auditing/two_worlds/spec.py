@@ -21,8 +21,8 @@ from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
 from dpaudit.game.trial import Role, Trial
 from dpaudit.game.worlds import TargetGame, build_game
-from dpaudit.model.choices import EXPOSING, VULNERABLE, Access
-from dpaudit.model.claim import Neighbours, require_claim
+from dpaudit.model.choices import EXPOSING, VULNERABLE, Access, BoundedNumber
+from dpaudit.model.claim import Claim, DeltaClaim, Neighbours, require_claim
 from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import TABLE, LinkedTables
@@ -129,7 +129,7 @@ def _no_table() -> pd.DataFrame:
     )
 
 
-_WRITTEN_APART: Final = ("target", "worst_case", "neighbours_file", "access", "attacks")
+_WRITTEN_APART: Final = ("target", "worst_case", "neighbours_file", "access", "attacks", "bound")
 """Settings that are recorded by their outcome instead."""
 
 
@@ -204,6 +204,7 @@ class TwoWorldSpec(AuditSpec):
         return {
             "target": target,
             **({"access": game.access.value} if beyond else {}),
+            **({"bound": game.bound.value} if isinstance(self.claim, DeltaClaim) else {}),
             "attacks": self.attacks_specified,
             **game.plain(*_WRITTEN_APART),
         }
@@ -232,6 +233,8 @@ class TwoWorldSpec(AuditSpec):
             words = ["--target", VULNERABLE]
         if game.access is not Access.OUTPUT:
             words += ["--access", game.access.value]
+        if isinstance(self.claim, DeltaClaim):
+            words += ["--bound", game.bound.value]
         return words + self.attack_options + game.words(*_WRITTEN_APART)
 
     @property
@@ -283,7 +286,9 @@ def build_two_worlds(
     stated = settings.claim
     if pair is not None and pair.neighbours is not None:
         stated = replace(stated, neighbours=pair.neighbours)
-    claim = claim_if_any(named, stated, table)
+    claim: Claim = claim_if_any(named, stated, table)
+    if settings.game.bound is BoundedNumber.DELTA:
+        claim = DeltaClaim.of(claim)
     if settings.game.sequential:
         require_claim(claim, method="`sequential`")
     require_coins(settings, claim)
