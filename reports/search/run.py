@@ -18,19 +18,29 @@ from dpaudit.searching.run import search
 from dpaudit.versions import versions
 from reports import markdown
 from reports.command import StudyParser, start, write_json
-from reports.search.planted import DEFECTS, SCHEMA, Synthesizer
+from reports.search import planted, reported
 
 PARTS: Final = ("broken", "honest")
 PAIRS: Final = {"broken": 400, "honest": 500}
 SECONDS: Final = {"broken": 60.0, "honest": 120.0}
 QUICK: Final = 30
+CASES: Final = (*planted.DEFECTS, *reported.REPORTED)
+WHAT: Final = {
+    name: defect.what for name, defect in (*planted.DEFECTS.items(), *reported.REPORTED.items())
+}
 
 
 def searched(part: str, name: str, *, quick: bool) -> dict[str, Any]:
     """What a search says of a synthesizer."""
+    is_honest = part == "honest"
+    if name in reported.REPORTED:
+        schema = reported.REPORTED[name].schema
+        subject: object = reported.ReportedSynthesizer(name, honest=is_honest)
+    else:
+        schema, subject = planted.SCHEMA, planted.Synthesizer(name, honest=is_honest)
     record = search(
-        Synthesizer(name, honest=part == "honest"),
-        SCHEMA,
+        subject,
+        schema,
         seconds=SECONDS[part],
         records=0,
         pairs=QUICK if quick else PAIRS[part],
@@ -52,7 +62,7 @@ def broken_table(cases: Sequence[Mapping[str, Any]]) -> str:
         is_cost = worst["kind"] == "overspent"
         rows.append(
             (
-                DEFECTS[case["defect"]].what,
+                WHAT[case["defect"]],
                 f"{worst['kind']}: `{worst['place']}`",
                 "<br>".join(map(_row, worst["rows"])),
                 spent if is_cost else "–",
@@ -75,7 +85,7 @@ def honest_table(cases: Sequence[Mapping[str, Any]]) -> str:
     heads = ("honest twin of", "verdict", "findings", "pairs", "seconds")
     rows = [
         (
-            DEFECTS[case["defect"]].what,
+            WHAT[case["defect"]],
             case["verdict"],
             len(case["findings"]) + len(case["unconfirmed"]),
             case["pairs"],
@@ -98,7 +108,7 @@ def main(given: Sequence[str] | None = None) -> None:
     for part in run.parts:
         path = run.out / f"{part}.json"
         cases = json.loads(path.read_text())["cases"] if path.exists() else []
-        for name in DEFECTS:
+        for name in CASES:
             if all(case["defect"] != name for case in cases):
                 cases.append(searched(part, name, quick=run.quick))
                 write_json(path, {"versions": versions(), "cases": cases})
