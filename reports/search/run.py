@@ -1,6 +1,6 @@
 """Searches of small synthesizers with a planted defect, and of their honest twins.
 
-Usage: python -m reports.search.run [broken] [honest]   (resumes; half an hour)
+Usage: python -m reports.search.run [broken] [honest]   (resumes; two hours)
 
 `broken`: at most 400 pairs or a minute. `honest`: 500 pairs or two minutes, which should show
 nothing. Each writes results/PART.json after every case; the tables of README.md are made from both.
@@ -50,29 +50,31 @@ def searched(part: str, name: str, *, quick: bool) -> dict[str, Any]:
     found = {name: document[name] for name in kept}
     for pair in found["findings"]:
         del pair["reproduce"]
+    if record.costliest is not None:
+        found["costliest_said"] = record.costliest.said
     return {"defect": name, **found}
 
 
 def broken_table(cases: Sequence[Mapping[str, Any]]) -> str:
     """The worst finding of each defect, and its pair."""
-    rows = []
-    for case in cases:
-        worst = case["findings"][0]
-        spent = "no limit" if worst["spent"] is None else f"{worst['spent']:.3g}"
-        is_cost = worst["kind"] == "overspent"
-        rows.append(
-            (
-                WHAT[case["defect"]],
-                f"{worst['kind']}: `{worst['place']}`",
-                "<br>".join(map(_row, worst["rows"])),
-                spent if is_cost else "–",
-                worst["verdict"],
-                case["pairs"],
-                f"{case['seconds']:.0f}",
-            )
-        )
     heads = ("defect", "finding", "smallest pair", "spends", "replay says", "pairs", "seconds")
-    return markdown.table(heads, rows)
+    return markdown.table(heads, map(_broken_row, cases))
+
+
+def _broken_row(case: Mapping[str, Any]) -> tuple[object, ...]:
+    what, tried = WHAT[case["defect"]], (case["pairs"], f"{case['seconds']:.0f}")
+    if not case["findings"]:
+        return what, f"none; {case['costliest_said']}", "–", "–", case["verdict"], *tried
+    worst = case["findings"][0]
+    spent = "no limit" if worst["spent"] is None else f"{worst['spent']:.4g}"
+    return (
+        what,
+        f"{worst['kind']}: `{worst['place']}`",
+        "<br>".join(map(_row, worst["rows"])),
+        spent if worst["kind"] == "overspent" else "–",
+        worst["verdict"],
+        *tried,
+    )
 
 
 def _row(row: Mapping[str, Any]) -> str:
