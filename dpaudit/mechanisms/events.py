@@ -32,6 +32,8 @@ _LEAST: Final = 20
 """Outputs in a leaf, at least."""
 _CAUTION: Final = 0.001
 """Error probability of the bounds that choose an event: chance makes some of many look good."""
+_TOLERANCE: Final = 1e-3
+"""Gradient at which the regression ends: a smaller one takes several times as long for the same."""
 _FAR: Final = 1e30
 
 
@@ -95,7 +97,7 @@ def learn_event(
     least = max(_LEAST, cut // 5000)
     tree = DecisionTreeClassifier(max_leaf_nodes=40, min_samples_leaf=least, random_state=0)
     tree.fit(fitted, labels)
-    line = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    line = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200, tol=_TOLERANCE))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # any weights make a valid event
         line.fit(fitted, labels)

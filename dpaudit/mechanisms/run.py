@@ -143,8 +143,9 @@ def mechanism(
 
     Args:
         function: `f(x, seed)` or `f(x, rng)`, which gives one output, or `f(x, rng, n)`, which
-            gives n of them, an array or a sequence. An output is a number, a text, None, or a list,
-            array or dictionary of these. An exception of `f(x, seed)` is an output, too.
+            gives n of them, an array or a sequence; keyword-only parameters keep their defaults. An
+            output is a number, a text, None, or a list, array or dictionary of these. An exception
+            of `f(x, seed)` is an output, too.
         x: An input.
         x_prime: Its neighbour.
         epsilon: The claim.
@@ -292,7 +293,12 @@ class _Source:
             raise SettingsError(f"the mechanism must be a function, not {type(function).__name__}")
         self.function, self.seed = function, seed
         try:
-            names = list(inspect.signature(function).parameters)
+            names = [
+                parameter.name
+                for parameter in inspect.signature(function).parameters.values()
+                if parameter.kind is not parameter.KEYWORD_ONLY
+                or parameter.default is parameter.empty
+            ]
         except (TypeError, ValueError):
             names = ["x", "seed"]
         if not 2 <= len(names) <= 3:
@@ -304,19 +310,23 @@ class _Source:
         self._takes_rng = self._is_batch or names[1] in ("rng", "generator")
 
     def pace(self, x: Any) -> float:
-        """Seconds of a draw.
+        """Seconds of a draw and its features.
 
         Raises:
             SettingsError: If every draw fails.
         """
-        count = _CHUNK if self._is_batch else _PILOT
+        count = _TRIED if self._is_batch else _PILOT
         started = time.perf_counter()
         outputs = self._outputs(x, count, Stream(self.seed, "mechanism", "pilot").rng())
-        pace = (time.perf_counter() - started) / count
         failed = [o for o in outputs if isinstance(o, str) and o.startswith(_FAILED)]
         if len(failed) == count:
             raise SettingsError(f"the mechanism fails whatever it is given: {failed[0]}")
-        return max(pace, 1e-8)
+        table = table_of(outputs)
+        seconds = time.perf_counter() - started
+        features = Features.of(table)  # once for all draws
+        started = time.perf_counter()
+        features.named(table)
+        return max((seconds + time.perf_counter() - started) / count, 1e-8)
 
     def learnt(
         self, pair: Sequence[Any], count: int, role: str

@@ -35,7 +35,14 @@ from dpaudit.replaying.selections import (
     log_rounds,
     scale_law,
 )
-from dpaudit.replaying.transcript import AnswerSelection, NoisyStep, SelectionKind, Site, Transcript
+from dpaudit.replaying.transcript import (
+    AnswerSelection,
+    NoisyStep,
+    Pair,
+    SelectionKind,
+    Site,
+    Transcript,
+)
 
 RELEASED: Final = "released"
 SELECTED: Final = "selected"
@@ -232,9 +239,7 @@ def shift_of(inside: FloatArray, outside: FloatArray) -> FloatArray:
         inside: The values in world "in".
         outside: The values in world "out".
     """
-    same = (inside == outside) | (np.isnan(inside) & np.isnan(outside))
-    with np.errstate(invalid="ignore"):
-        return np.where(same, 0.0, inside - outside)
+    return Pair(inside, outside).shift
 
 
 def _which_move(step: NoisyStep) -> NDArray[np.bool_]:

@@ -39,10 +39,10 @@ class Pair(NamedTuple):
 
     @property
     def shift(self) -> FloatArray:
-        """How far it moves from world "out" to world "in"."""
-        with np.errstate(invalid="ignore"):  # equal infinities do not move
-            moved = self.inside - self.outside
-        return np.where(self.inside == self.outside, 0.0, moved)
+        """How far it moves from world "out" to "in"; 0 where missing or infinite in both alike."""
+        same = (self.inside == self.outside) | (np.isnan(self.inside) & np.isnan(self.outside))
+        with np.errstate(invalid="ignore"):
+            return np.where(same, 0.0, self.inside - self.outside)
 
 
 Question = tuple[str, Site, int]

@@ -81,7 +81,7 @@ class Examiner:
         without: Places of the release that differ between two fits of one table.
         tried: How many pairs were examined.
         seconds: The time that took.
-        failed: In how many of them both fits failed.
+        failed: In how many of them both fits failed before they spent more than the claim.
         failure: Why, in the last one.
         ended: With how many of them a process ended.
         end: How, in the last one.
@@ -178,12 +178,9 @@ class Examiner:
             raise
         except ReplayError as error:  # too much of the code depends on the record to be followed
             return PairFinding(FindingKind.UNKNOWN, str(error), 0.0, pair)
-        if None not in transcript.failures and transcript.parting is None:
-            self.failed += 1
-            self.failure = transcript.failures[0] or ""
-            return PairFinding(None, "", -1.0, pair)
         findings = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
         findings.pilots.append(transcript)
+        fails_in_both = None not in transcript.failures and transcript.parting is None
         findings.add_differences(fits, transcript)
         follow_lone_draws(fits, findings)
         charge(fits, self.options, findings)
@@ -200,6 +197,10 @@ class Examiner:
         if verdict is Verdict.OVERSPENT or of_proof:
             lines = sorted(spent.lines, key=lambda line: -(line.delta or 0.0) if is_shown else 0.0)
             return finding(FindingKind.OVERSPENT, lines[0].place if lines else "")
+        if fails_in_both:
+            self.failed += 1
+            self.failure = transcript.failures[0] or ""
+            return PairFinding(None, "", -1.0, pair)
         if findings.parting is not None:
             return finding(*_kind_and_place(findings.parting))
         if findings.stored:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,14 @@ def test_bounds_at_exactly_the_claim_exceed_it_at_most_as_often_as_they_may() ->
     results = [run(response(keep), 0, 1, draws=2000, seed=seed) for seed in range(40)]
     assert sum(one.verdict is Verdict.VIOLATION for one in results) <= 5  # 1.6 % beyond, at 5 %
     assert all(one.interval[0] <= one.interval[1] for one in results)
+
+
+def test_keyword_parameters_keep_their_defaults_or_those_of_a_partial_function() -> None:
+    def kept(x: int, rng: Any, n: int, *, keep: float = 0.5) -> Any:
+        return response(keep)(x, rng, n)
+
+    assert run(kept, 0, 1).verdict is Verdict.CONSISTENT
+    assert run(partial(kept, keep=0.9), 0, 1).verdict is Verdict.VIOLATION
 
 
 # -- what an event says --------------------------------------------------------------------------

@@ -279,6 +279,16 @@ def test_an_answer_that_is_also_used_without_more_noise_is_charged_in_full() -> 
     assert record.spent == pytest.approx(10.0)
 
 
+def with_a_missing_answer(counts: Any, rng: Any) -> Any:
+    return (np.append(counts, np.nan) + rng.laplace(0.0, 1.0, CELLS + 1))[:CELLS]
+
+
+def test_an_answer_that_is_missing_in_both_worlds_does_not_move() -> None:
+    record = replayed(with_a_missing_answer)
+    assert record.verdict is Verdict.CONSISTENT, str(record)
+    assert record.spent == pytest.approx(1.0)
+
+
 def one_sided(counts: Any, rng: Any) -> Any:
     """Laplace noise as a difference, added to the data draw by draw."""
     return counts + rng.exponential(1.0, CELLS) - rng.exponential(1.0, CELLS)

@@ -33,6 +33,7 @@ STUDIES = sorted(path.parent.name for path in REPORTS.glob("*/README.md"))
 SHARED = {"--help", "--data", "--out", "--quick", "--jobs"}
 OWN = {
     "calibration": {"--again", "--audits", "--path"},
+    "cases": {"--cases"},
     "detection": {"--models"},
     "pate_gan_audit": {"--models", "--names", "--runs"},
     "performance": {"--peer-python"},

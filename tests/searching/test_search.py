@@ -19,6 +19,7 @@ from dpaudit.results.verdict import Verdict
 from dpaudit.searching.examine import FindingKind
 from dpaudit.searching.record import SearchRecord, search_page
 from reports.search.planted import SCHEMA, Released, Synthesizer
+from reports.search.reported import REPORTED, ReportedSynthesizer
 
 
 def searched(generator: Any, **settings: Any) -> SearchRecord:
@@ -74,6 +75,15 @@ class TestPlanted:
     @pytest.mark.parametrize("name", ["budget", "pairs", "shrinks", "batch", "top", "copies"])
     def test_other_defects_spend_more_than_the_claim(self, name: str) -> None:
         assert searched(Synthesizer(name), pairs=300).findings[0].kind is FindingKind.OVERSPENT
+
+    def test_a_missing_value_that_spoils_a_sum_is_found_though_both_fits_fail_of_it(self) -> None:
+        record = dpaudit.search(
+            ReportedSynthesizer("nan"), REPORTED["nan"].schema, seconds=60.0, pairs=60, records=0
+        )
+        worst = record.findings[0]
+        assert (worst.kind, worst.spent) == (FindingKind.OVERSPENT, None)
+        assert [row.values for row in worst.rows if row.table == "with"] == [(None,)]
+        assert "the generator fails" in worst.said
 
     def test_an_honest_twin_is_consistent(self) -> None:
         record = searched(Synthesizer("byte", honest=True))
