@@ -315,14 +315,14 @@ def _printed_notes() -> Iterator[None]:
     """Prints what the package logs, such as how a file was read, each line once."""
     logger, console, printed = logging.getLogger("dpaudit"), messages(), set[str]()
 
-    class Notes(logging.Handler):
+    class NotePrinter(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             line = one_line(record.getMessage())
             if line not in printed:
                 printed.add(line)
                 console.print(f"note: {line}")
 
-    handler, level = Notes(), logger.level
+    handler, level = NotePrinter(), logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

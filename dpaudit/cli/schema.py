@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from dpaudit.cli import options
 from dpaudit.cli.console import guard, messages, results
 
@@ -25,7 +23,7 @@ def schema(
     assert data is not None  # typer asks for it
     whose = None if unit is None else Unit(column=unit)
     inferred = load_given(data, None, whose, links or ()).schema
-    results().print(json.dumps(inferred.to_document(), indent=2))
+    results().print(inferred.to_json())
     if inferred.inferred:
         messages().print(
             "next: save it to a file, replace its bounds and categories by what the documentation "

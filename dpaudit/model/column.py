@@ -230,7 +230,7 @@ class Column:
             kind = _DATES[self.kind]
             document |= {"kind": kind, "lower": lower, "upper": upper, "format": self.date}
         elif self.kind.numeric:
-            document |= {"lower": _whole(self.lower), "upper": _whole(self.upper)}
+            document |= {"lower": self.lower, "upper": self.upper}
         else:
             document["categories"] = list(self.categories)
         if self.missing:
@@ -322,11 +322,6 @@ def _read_date(name: str, entry: Mapping[str, Any]) -> Column:
     missing = truth_of(entry, "missing", f"column {name!r}")
     lower, upper = bounds["lower"], bounds["upper"]
     return Column(name=name, kind=kind, lower=lower, upper=upper, missing=missing, date=form)
-
-
-def _whole(bound: float | None) -> float | None:
-    """A bound as JSON writes it: 17, not 17.0."""
-    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def truth_of(entry: Mapping[str, Any], key: str, where: str) -> bool:

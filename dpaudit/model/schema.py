@@ -187,13 +187,23 @@ class Schema:
             "columns": [column.to_document() for column in self.columns],
         }
 
+    def to_json(self) -> str:
+        """This schema as it is saved: whole bounds of numbers without a decimal point."""
+        document = self.to_document()
+        parts = document.get("tables", {"": document}).values()
+        for column in (column for part in parts for column in part["columns"]):
+            for bound in {"lower", "upper"} & column.keys():
+                if isinstance(column[bound], float) and column[bound].is_integer():
+                    column[bound] = int(column[bound])
+        return json.dumps(document, indent=2)
+
     def save(self, path: Path | str) -> None:
         """Writes the schema as JSON.
 
         Raises:
             OSError: If the file cannot be written.
         """
-        write_whole(Path(path), json.dumps(self.to_document(), indent=2) + "\n")
+        write_whole(Path(path), self.to_json() + "\n")
 
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> Schema:

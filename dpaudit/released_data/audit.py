@@ -193,13 +193,7 @@ def audit_data(
     _check_asked(epsilon, delta, coins=coins, holdout=holdout, anonymeter=anonymeter)
     report = on_progress or (lambda step: None)
     report("reading the tables")
-    named = {
-        "synthetic": synthetic,
-        "train": train,
-        "holdout": holdout,
-        "coins": coins,
-        "schema": schema,
-    }
+    named = dict(synthetic=synthetic, train=train, holdout=holdout, coins=coins, schema=schema)
     stated = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed}
     columns = {"drop": drop, "secret": secrets or ()}
     reproduce = _command(named, {"unit": unit, **stated}, columns, anonymeter=anonymeter)

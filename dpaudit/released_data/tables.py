@@ -169,15 +169,7 @@ def load_released(
             )
     _check_columns(tables, known)
     _agree_on_types(tables)
-    real, notes = (known, []) if known is not None else _infer_schema(tables)
-    common = replace(
-        real,
-        columns=tuple(_widen(column, tables["synthetic"][column.name]) for column in real.columns),
-    )
-    pairs = zip(real.columns, common.columns, strict=True)
-    if new := [of.name for of, wider in pairs if _says_more(wider, of, schema=known)]:
-        whose = "the real tables lack" if known is None else "the schema rules out"
-        notes.append(f"the synthetic table has values that {whose} in {listed(new, 10)}")
+    common, notes = _common_schema(tables, known)
     reordered = [name for name, table in tables.items() if list(table.columns) != common.names]
     sources = {
         name: IN_MEMORY if isinstance(table, pd.DataFrame) else str(table)
@@ -187,15 +179,8 @@ def load_released(
         tables[name] = fitting(tables[name], common, source=f"the {name} table ({sources[name]})")
     keys = {name: row_keys(values_of_table(table, common)) for name, table in tables.items()}
     distinct = {name: len(np.unique(of)) / len(of) for name, of in keys.items()}
-    if (
-        "holdout" in keys
-        and distinct["train"] >= _FEW_DISTINCT
-        and np.array_equal(np.sort(keys["train"]), np.sort(keys["holdout"]))
-    ):
-        raise DataError(
-            "the holdout table has the rows of train: give rows that the synthetic table was not "
-            "made from"
-        )
+    if distinct["train"] >= _FEW_DISTINCT:
+        _refuse_train_as_holdout(keys)
     return ReleasedTables(
         train=tables["train"],
         synthetic=tables["synthetic"],
@@ -268,6 +253,28 @@ def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> No
         raise DataError(
             f"the tables do not fit together: {listed(problems, 5, separator='; ')}; correct them"
         )
+
+
+def _refuse_train_as_holdout(keys: dict[str, Keys]) -> None:
+    if "holdout" in keys and np.array_equal(np.sort(keys["train"]), np.sort(keys["holdout"])):
+        raise DataError(
+            "the holdout table has the rows of train: give rows that the synthetic table was not "
+            "made from"
+        )
+
+
+def _common_schema(
+    tables: dict[str, pd.DataFrame], known: Schema | None
+) -> tuple[Schema, list[str]]:
+    """The schema of the real tables, widened by what only the synthetic one has; and notes."""
+    real, notes = (known, []) if known is not None else _infer_schema(tables)
+    synthetic = tables["synthetic"]
+    columns = tuple(_widen(column, synthetic[column.name]) for column in real.columns)
+    pairs = zip(real.columns, columns, strict=True)
+    if new := [of.name for of, wider in pairs if _says_more(wider, of, schema=known)]:
+        whose = "the real tables lack" if known is None else "the schema rules out"
+        notes.append(f"the synthetic table has values that {whose} in {listed(new, 10)}")
+    return replace(real, columns=columns), notes
 
 
 def _infer_schema(tables: dict[str, pd.DataFrame]) -> tuple[Schema, list[str]]:

@@ -140,7 +140,7 @@ class Fits:
     def in_processes(self, processes: Processes) -> Fits:
         """The same fits in other processes, which ask at the same lines."""
         fits = Fits(processes, self.spec, self.watches_state, self.say, self.keeps)
-        fits.worlds.lines = self.worlds.lines
+        fits.worlds.lines, fits.worlds.free_seeds = self.worlds.lines, self.worlds.free_seeds
         return fits
 
     @property

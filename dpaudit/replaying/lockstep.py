@@ -208,6 +208,7 @@ class Worlds:
         self.processes, self.places, self.rng = processes, tuple(places), rng
         self.lines = _Lines(set(), set(), set(), set())
         self.alignment = Alignment()
+        self.free_seeds: set[Site] = set()
 
     def run(self, order: Order) -> FinishedFit:
         """One fit in each world of an order.
@@ -320,7 +321,7 @@ class _Match:
     def __init__(self, worlds: Worlds, order: Order) -> None:
         self.order, self.lines, self._alignment = order, worlds.lines, worlds.alignment
         self._base = WORLDS.index(order.base)
-        self._processes = worlds.processes.worlds
+        self._processes, self._free_seeds = worlds.processes.worlds, worlds.free_seeds
         schema = self._processes[World.IN].session.start.schema
         sizes = {world: schema.rows_asked(table) for world, table in order.tables.items()}
         alone = next(iter(sizes.values()))
@@ -543,6 +544,8 @@ class _Match:
             if first[0] != second[0] or sites[0] != sites[1]:
                 raise _Parted(PartKind.STEPS, sites, first[0], second[0])
             is_equal = first[2] == second[2]
+            if first[0] == "seed" and sites[0] in self._free_seeds:
+                continue
             if not is_equal and self._are_alike(first, second):
                 self.transcript.released.update(numbers_of(first[3]["ids"]).tolist())
                 continue

@@ -32,13 +32,13 @@ def kept(record: ReplayRecord) -> dict[str, Any]:
 def findings_table(first: str, cases: Sequence[Mapping[str, Any]]) -> str:
     """One row for each case: its name, which is its first field, and what one replay found."""
     # rows of the replay's first edition, which judged noisy answers, are not shown
-    shown_rows = [one for one in cases if "error" in one or "of_proof" in one["result"]]
+    shown_rows = [one for one in cases if "of_proof" in one.get("result", {"of_proof": 0})]
     rows = [(next(iter(one.values())), *_cells(one)) for one in shown_rows]
     return markdown.table((first, *HEADS), rows)
 
 
 def _cells(one: Mapping[str, Any]) -> tuple[object, ...]:
-    if "error" in one:
+    if "result" not in one:
         return "–", "–", "–", "–", one["error"].replace("|", "\\|"), "–", "–"
     found = one["result"]
     line = next(iter(found["ledger"]), None)
@@ -46,7 +46,8 @@ def _cells(one: Mapping[str, Any]) -> tuple[object, ...]:
     if line is not None:
         costliest = f"{line['place']} ({line['law']}, {percent(round(line['share'], 2))})"
     return (
-        f"{found['verdict']}{' of the proof' if found['of_proof'] else ''}",
+        f"{found['verdict']}{' of the proof' if found['of_proof'] else ''}"
+        + (f" (rows alone: {one['rows']})" if "rows" in one else ""),
         _claimed(found["claim"]),
         spent(found),
         shown(found),

@@ -15,7 +15,9 @@ import pandas as pd
 from dpaudit.errors import DpauditError
 from dpaudit.formatting import clipped
 from dpaudit.model.schema import Schema
+from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.run import replay
+from dpaudit.results.verdict import Verdict
 from dpaudit.versions import today
 from reports.data import table_file
 from reports.replay.kept import ReplayStoppedError, kept, stopped_after
@@ -103,17 +105,25 @@ def released_case(
     table = pd.read_csv(table_file("adult", folder))[list(schema.names)]
     claim: Mapping[str, Any] = case.claim
     library, _, method = setting.method.partition(":")
-    try:
+
+    def replayed(access: str) -> ReplayRecord:
         with stopped_after(MINUTES):
-            record = replay(
+            return replay(
                 f"{library}@{release}:{method}" if release else setting.method,
                 table.head(case.records),
                 schema=schema,
                 fits=QUICK if quick else None,
                 parameters={"defaults": setting.defaults},
+                access=access,
                 **claim,
             )
+
+    try:
+        record = replayed("model")
+        found["result"] = kept(record)
+        if record.verdict is Verdict.VIOLATION and not record.of_proof:
+            found["rows"] = replayed("rows").verdict.value  # who gets rows alone may see less
     except (DpauditError, ReplayStoppedError) as error:
         text = str(error).replace(str(Path.home()), "~")  # a path of this machine says nothing
         return {**found, "error": clipped(text, MOST_OF_AN_ERROR)}
-    return {**found, "result": kept(record)}
+    return found

@@ -50,6 +50,7 @@ def runs(
         AuditResult.of(renamed, folder=None).save(Path("runs", name))
 
 
+@pytest.mark.usefixtures("invented_numbers")
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_terminal_says_the_finding_first_fits_and_has_no_symbols(words: str) -> None:
     done = CliRunner().invoke(app, words.split())

@@ -96,7 +96,7 @@ def test_what_is_not_a_table_is_refused(
         "age,town\n1,a\n777123,a\n",
         "age,town\n1,a\nSECRET,a\n",
         "age,town\n1,a\n2,SECRET\n",
-        "age,town\nSECRET,a\nSECRET,b\n",
+        "age,town\nSECRET,a\nSECRET,a\n",
     ],
 )
 def test_no_message_about_a_table_quotes_a_cell(tmp_path: Path, content: str) -> None:
@@ -111,7 +111,7 @@ def test_no_message_about_a_table_quotes_a_cell(tmp_path: Path, content: str) ->
     with pytest.raises(InputError) as caught:
         load(path, schema)
     assert not re.search("SECRET|77123", str(caught.value))
-    if content.endswith("SECRET,b\n"):
+    if content.endswith("SECRET,a\nSECRET,a\n"):
         with pytest.raises(InputError, match="column 'age' is constant") as caught:
             load(path, None)
         assert "SECRET" not in str(caught.value)

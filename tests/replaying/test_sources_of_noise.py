@@ -97,6 +97,42 @@ def test_a_seed_that_is_made_of_the_time_is_told() -> None:
     assert record.verdict is Verdict.INCONCLUSIVE, str(record)
 
 
+class SeedOfTheSystem(Counts):
+    def noise(self, seed: int) -> Any:
+        seed = int.from_bytes(os.urandom(8), "little")
+        return np.random.default_rng(seed).laplace(0.0, 1.0, CELLS)
+
+
+def test_what_noise_with_a_seed_of_the_system_spends_is_known() -> None:
+    record = replayed(SeedOfTheSystem())
+    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
+    assert record.spent == pytest.approx(1.0)
+    assert any("not made of `seed`" in reason for reason in record.reasons)
+
+
+class ShortFloats(Counts):
+    """Of so many draws of 32 bits several are equal by chance."""
+
+    def noise(self, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        many = [rng.standard_exponential(64, dtype=np.float32) for _ in range(600)]
+        return rng.laplace(0.0, 1.0, CELLS) + 0.0 * len(many)
+
+
+class ShortFloatsAgain(Counts):
+    def noise(self, seed: int) -> Any:
+        first, second = (np.random.default_rng(seed) for _ in range(2))
+        draws = [rng.standard_exponential(CELLS, dtype=np.float32) for rng in (first, second)]
+        return draws[0].astype(float) - draws[1]
+
+
+def test_short_floats_that_are_equal_by_chance_are_new_noise() -> None:
+    for generator, is_known in ((ShortFloats(), False), (ShortFloatsAgain(), True)):
+        record = replayed(generator)
+        reasons = [reason for reason in record.reasons if "has been drawn before" in reason]
+        assert bool(reasons) is is_known, str(record)
+
+
 class StoredSeed(Counts):
     def stored(self, released: Any, seed: int) -> Any:
         released.parameters = {"random_state": np.int64(seed)}

@@ -25,6 +25,8 @@ _MOST_SUMMED = 64
 _MOST_COMPARED, _MOST_UNITS, _DIGITS = 64, 20_000, 13
 """Values of a draw that are compared with those drawn before, and of a fit, to so many decimals:
 two of 20,000 independent ones agree with a probability of 1e-5."""
+_FEWEST_SHORT = 4
+"""Draws with 32 bits are compared if an array has so many."""
 
 
 class NoisePart(NamedTuple):
@@ -186,8 +188,13 @@ def _compare_with_earlier(content: Any, law: str, scale: Any, where: Site) -> No
     if len(marks.world.units) > _MOST_UNITS:
         return
     with np.errstate(divide="ignore", invalid="ignore"):
-        units = (content / scale).ravel()[:_MOST_COMPARED]
-    drawn = {(law, unit) for unit in units.round(_DIGITS).tolist() if unit and np.isfinite(unit)}
+        units = (content / scale).ravel()[:_MOST_COMPARED].round(_DIGITS).tolist()
+        is_short = bool(np.all(content.astype(np.float32) == content))
+    # two draws of 32 bits agree by chance, so the beginning of an array is compared as a whole
+    keys = [tuple(units)] if is_short else units
+    if is_short and len(units) < _FEWEST_SHORT:
+        return
+    drawn = {(law, key) for key in keys if np.all(key) and np.isfinite(key).all()}
     if drawn & marks.world.units:
         marks.world.tell("unfollowed", where, "this noise has been drawn before, so it is not new")
     marks.world.units |= drawn
