@@ -152,8 +152,8 @@ def csv_form(path: Path) -> CsvForm:
 
 def _not_csv(path: Path, reason: str) -> DataError:
     return DataError(
-        f"{path} is not a CSV table: {reason}; save it as comma-separated UTF-8 text with "
-        "a header, values with commas in double quotes"
+        f"{path} is not a CSV table: {reason}; save it as UTF-8 text with a header, and values "
+        "that hold the separator in double quotes"
     )
 
 
@@ -177,10 +177,14 @@ def _encoding_of(raw: bytes) -> str:
 
 
 def _separator_of(text: str) -> str:
-    """The separator by which the first records have equally many fields, and most of them."""
+    """The separator by which the first records have equally many fields, and most of them.
+
+    If there is none, that of most fields in the header: the message then names the faulty line.
+    """
     lines = io.StringIO(text, newline="")
     first = list(itertools.islice(lines, _SHOWN))
     best, most = ",", 1
+    fields = {separator: first[0].count(separator) for separator in _SEPARATORS if first}
     for separator in _SEPARATORS:
         try:
             records = list(csv.reader(first, delimiter=separator, skipinitialspace=True))
@@ -190,7 +194,7 @@ def _separator_of(text: str) -> str:
         sizes = {len(record) for record in records[: -1 if is_cut else None] if any(record)}
         if len(sizes) == 1 and max(sizes) > most:
             best, most = separator, max(sizes)
-    return best
+    return best if most > 1 or not fields else max(fields, key=fields.__getitem__)
 
 
 def _check_records(text: str, separator: str) -> list[str]:
@@ -228,8 +232,6 @@ def _check_header(header: list[str]) -> None:
         raise ValueError("it is a binary file")
     if header[0].startswith(("{", "[", "<")):
         raise ValueError(f"it starts with {header[0][0]!r}, as JSON or HTML does")
-    if len(header) == 1 and any(mark in header[0] for mark in ";\t|"):
-        raise ValueError("its header holds no comma but another separator")
     repeated = sorted({name for name in header if name and header.count(name) > 1})
     if repeated:
         raise ValueError(f"column names repeat: {listed(repeated)}: rename them")
