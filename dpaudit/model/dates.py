@@ -21,10 +21,7 @@ MIXED: Final = "ISO8601"
 _DAYS: Final = ("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y")
 """Ways to write a day; of two that fit all texts the first is taken."""
 _TIMES: Final = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f")
-FORMS: Final = (
-    *("".join(form) for form in itertools.product(_DAYS, _TIMES)),
-    MIXED,
-)
+_FORMS: Final = (*map("".join, itertools.product(_DAYS, _TIMES)), MIXED)
 _FIRST: Final = 50
 """If some of so many texts look like no date, the column has none."""
 _MICROSECONDS: Final = 86_400e6
@@ -44,7 +41,7 @@ def form_of_dates(values: pd.Series[Any]) -> str | None:
     if not first.str.match(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}").all():
         return None
     texts = present.drop_duplicates()
-    return next((form for form in FORMS if not np.isnan(_parse(texts, form)).any()), None)
+    return next((form for form in _FORMS if not np.isnan(_parse(texts, form)).any()), None)
 
 
 def dates_of(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -62,7 +59,7 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
         form: How the column's dates are written.
 
     Raises:
-        SchemaError: If a value is none of these; the message shows the first one.
+        SchemaError: If a value is none of these; the message names the first one's row.
     """
     if _are_stamps(values):
         return _days(values)

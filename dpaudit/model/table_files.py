@@ -13,8 +13,10 @@ import logging
 import re
 import warnings
 import zlib
+from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -133,13 +135,11 @@ def csv_form(path: Path) -> CsvForm:
         DataError: If the file cannot be read as text, or is not a table.
     """
     try:
-        raw = path.read_bytes()
-        if path.name.lower().endswith(".gz"):
-            raw = gzip.decompress(raw)
-        encoding = _encoding_of(raw)
-        text = raw.decode(encoding)
-        separator = _separator_of(text)
-        header = _check_records(text, separator)
+        encoding = _encoding_of(path)
+        with _open_text(path, encoding) as lines:
+            separator = _separator_of(list(itertools.islice(lines, _SHOWN)))
+        with _open_text(path, encoding) as lines:
+            header = _check_records(lines, separator)
     except UnicodeDecodeError as error:
         raise _not_csv(path, f"it is not UTF-8 text (byte {error.start})") from None
     except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
@@ -157,32 +157,41 @@ def _not_csv(path: Path, reason: str) -> DataError:
     )
 
 
-def _encoding_of(raw: bytes) -> str:
+def _open_bytes(path: Path) -> IO[bytes]:
+    """Opens a file, plain or compressed."""
+    return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+
+
+def _open_text(path: Path, encoding: str, errors: str = "strict") -> io.TextIOWrapper:
+    return io.TextIOWrapper(_open_bytes(path), encoding=encoding, errors=errors, newline="")
+
+
+def _encoding_of(path: Path) -> str:
     """UTF-8, UTF-16 with its mark, or the encoding of Windows in the west.
 
     Raises:
-        UnicodeDecodeError: If it is UTF-8 but for some bytes.
+        UnicodeDecodeError: If it is UTF-8 but for some bytes, or no text.
     """
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
+    with _open_bytes(path) as file:
+        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+            return "utf-16"
     try:
-        raw.decode("utf-8-sig")
+        with _open_text(path, "utf-8-sig") as lines:
+            deque(lines, maxlen=0)
     except UnicodeDecodeError:
-        letters = {letter for letter in raw.decode("utf-8", errors="replace") if letter > "\x7f"}
-        controls = set(raw) & set(range(9))
-        if letters - {"\ufffd"} or controls:
+        with _open_text(path, "utf-8", errors="replace") as lines:
+            letters = set().union(*map(set, lines)) - {"\ufffd"}
+        if any(letter > "\x7f" or letter < "\t" for letter in letters):
             raise
         return "cp1252"
     return "utf-8-sig"
 
 
-def _separator_of(text: str) -> str:
+def _separator_of(first: list[str]) -> str:
     """The separator by which the first records have equally many fields, and most of them.
 
     If there is none, that of most fields in the header: the message then names the faulty line.
     """
-    lines = io.StringIO(text, newline="")
-    first = list(itertools.islice(lines, _SHOWN))
     best, most = ",", 1
     fields = {separator: first[0].count(separator) for separator in _SEPARATORS if first}
     for separator in _SEPARATORS:
@@ -197,14 +206,14 @@ def _separator_of(text: str) -> str:
     return best if most > 1 or not fields else max(fields, key=fields.__getitem__)
 
 
-def _check_records(text: str, separator: str) -> list[str]:
-    """The column names of CSV text, after checking its records.
+def _check_records(lines: Iterable[str], separator: str) -> list[str]:
+    """The column names of the lines of a CSV file, after checking its records.
 
     Raises:
         ValueError: If a record has another number of fields, or the first row is not a header.
     """
     header: list[str] = []
-    records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     last = 0
     for record in records:
         line, last = last + 1, records.line_num
@@ -244,7 +253,7 @@ def _with_numbers(
 ) -> pd.DataFrame:
     """The table with numbers that are text in the file: 1.234,5 or 1,234.5, durations in days."""
     # where commas separate fields, a number with one has thousands; elsewhere it has decimals
-    forms = [_DECIMAL_POINT, _DECIMAL_COMMA]
+    forms = [_DECIMAL_POINT, _DECIMAL_COMMA][:: 1 if separator == "," else -1]
     changed = {}
     for name in table.columns:
         if table[name].dtype.kind in "iufbMm" or name in text_columns:
@@ -255,15 +264,12 @@ def _with_numbers(
         if not texts.head(_SHOWN).str.fullmatch("|".join([*forms, _DURATION])).all():
             continue
         texts = texts.drop_duplicates()
-        for form in forms if separator == "," else reversed(forms):
-            if texts.str.fullmatch(_DURATION).all():
-                changed[name] = _days(table[name])
-                break
-            if texts.str.fullmatch(form).all():
-                thousands = "[,'\u2019\\s]" if form == _DECIMAL_POINT else "[.'\u2019\\s]"
-                plain = table[name].str.replace(thousands, "", regex=True)
-                changed[name] = pd.to_numeric(plain.str.replace(",", ".", regex=False))
-                break
+        if texts.str.fullmatch(_DURATION).all():
+            changed[name] = _days(table[name])
+        elif form := next((form for form in forms if texts.str.fullmatch(form).all()), None):
+            thousands = "[,'\u2019\\s]" if form == _DECIMAL_POINT else "[.'\u2019\\s]"
+            plain = table[name].str.replace(thousands, "", regex=True)
+            changed[name] = pd.to_numeric(plain.str.replace(",", ".", regex=False))
     if changed:
         LOG.info(
             "%s: decimal commas, thousands or durations are read as numbers in %s",
