@@ -208,7 +208,7 @@ def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Colum
     texts = [value for value in distinct if isinstance(value, str)]
     if reason := _why_no_categories(name, values, texts):
         return reason
-    categories = tuple(sorted((_plain(value) for value in distinct), key=_order))
+    categories = _categories_of(values, distinct)
     kind = Kind.BINARY if len(categories) == 2 else Kind.CATEGORICAL
     return Column(name=name, kind=kind, categories=categories, missing=missing)
 
@@ -292,6 +292,15 @@ def _guess_kind(distinct: Any, *, is_number: bool) -> Kind:
     if len(numbers) == 2 and set(numbers) == {0.0, 1.0}:
         return Kind.BINARY
     return Kind.INTEGER if (numbers % 1 == 0).all() else Kind.CONTINUOUS
+
+
+def _categories_of(values: pd.Series[Any], distinct: Any) -> tuple[Category, ...]:
+    """The categories of a column: those that occur, and the levels that its type declares."""
+    kind = values.dtype
+    levels = list(map(_plain, kind.categories)) if isinstance(kind, pd.CategoricalDtype) else []
+    if levels and values.cat.ordered:
+        return tuple(levels)
+    return tuple(sorted({*map(_plain, distinct), *levels}, key=_order))
 
 
 def _plain(value: Any) -> Category:

@@ -132,6 +132,14 @@ def test_all_constant_columns_are_named_in_one_error() -> None:
     assert "drop it" in message
 
 
+def test_levels_that_a_type_declares_are_categories() -> None:
+    kinds = pd.Categorical(["low", "high"] * 3, categories=["low", "mid", "high"], ordered=True)
+    plain = pd.Categorical([3, 1] * 3, categories=[3, 2, 1])
+    columns = Schema.infer(pd.DataFrame({"a": kinds, "b": plain})).columns
+    assert [column.categories for column in columns] == [("low", "mid", "high"), (1, 2, 3)]
+    assert [column.kind for column in columns] == [Kind.CATEGORICAL] * 2
+
+
 def test_nothing_is_inferred_from_a_single_row() -> None:
     with pytest.raises(SchemaError, match=r"a single row shows no bounds .*: give more rows"):
         Schema.infer(pd.DataFrame({"a": [1], "b": ["x"]}))
