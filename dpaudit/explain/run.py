@@ -45,7 +45,7 @@ from dpaudit.model.choices import EXPOSING, EngineName
 from dpaudit.model.claim import PrivacyClaim, require_epsilon
 from dpaudit.model.column import Unit
 from dpaudit.model.schema import Schema
-from dpaudit.model.tables import IN_MEMORY, Table, load, load_table
+from dpaudit.model.tables import IN_MEMORY, Table, load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import Generator
@@ -415,11 +415,8 @@ def _table(stored: Mapping[str, Any], result: AuditResult, settings: AuditSettin
     unit = None if stored.get("unit") is None else Unit.from_document(stored["unit"])
     if result.schema.source is not None:
         return load(source, result.schema.source, unit)
-    label = stored["label"]
-    if not label:
-        return load(source, None, unit)
-    described = load_table(source).drop(columns=[] if unit is None else [unit.column])
-    return load(source, Schema.infer(described, label=label), unit)
+    table = load(source, None, unit)
+    return table._replace(schema=replace(table.schema, label=stored["label"]))
 
 
 def _compare(folder: Path, what: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:

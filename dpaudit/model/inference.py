@@ -49,7 +49,7 @@ _WRITTEN: Final = re.compile(r"[+-]?[$€£]?[\d.,' ]*\d ?[%$€£]?|\d+([-/.])\
 
 
 def infer_columns(
-    data: pd.DataFrame, kinds: Mapping[str, Kind] = MappingProxyType({})
+    data: pd.DataFrame, kinds: Mapping[str, Kind | None] = MappingProxyType({})
 ) -> tuple[Column, ...]:
     """Infers the columns of a table; see `Schema.infer`.
 
@@ -100,7 +100,7 @@ def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[C
     described = metadata.get("columns") if isinstance(metadata, Mapping) else None
     if not isinstance(described, Mapping):
         raise SchemaError('SDV metadata needs "columns": {name: {"sdtype": ...}}')
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, Kind | None] = {}
     problems = []
     for name, entry in described.items():
         sdtype = entry.get("sdtype") if isinstance(entry, Mapping) else None
@@ -110,6 +110,8 @@ def columns_from_sdv(metadata: Mapping[str, Any], data: pd.DataFrame) -> tuple[C
                 kinds[name] = Kind.INTEGER if whole else Kind.CONTINUOUS
             case "categorical" | "boolean":
                 kinds[name] = Kind.CATEGORICAL
+            case "datetime":
+                kinds[name] = None  # how it is written decides
             case _:
                 problems.append(
                     f"column {name!r}: sdtype {sdtype!r} is not supported: drop it, or convert it "

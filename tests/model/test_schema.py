@@ -333,6 +333,7 @@ SDV_COLUMNS = {
     "pay": {"sdtype": "numerical"},
     "town": {"sdtype": "categorical"},
     "fine": {"sdtype": "boolean"},
+    "born": {"sdtype": "datetime", "datetime_format": "%d.%m.%Y"},
 }
 SDV_TABLE = pd.DataFrame(
     {
@@ -340,6 +341,7 @@ SDV_TABLE = pd.DataFrame(
         "pay": [1, 2, 3],
         "town": ["a", "b", "c"],
         "fine": [True, False, True],
+        "born": ["01.02.1970", "28.02.1970", "01.03.1970"],
         "id": ["p", "q", "r"],
     }
 )
@@ -356,8 +358,11 @@ def test_reads_sdv_metadata(metadata: dict) -> None:
         "continuous",
         "categorical",
         "binary",
+        "integer",
     ]
     assert schema.columns[0].bounds == (30, 50)
+    assert schema.columns[4].date == "%d.%m.%Y"
+    assert schema.columns[4].bounds == (31, 59)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +373,7 @@ def test_reads_sdv_metadata(metadata: dict) -> None:
         ({"tables": {"a": {}}}, "columns"),
         ({"tables": {"a": 5}}, "columns"),
         ({"columns": {"id": {"sdtype": "id"}}}, "sdtype 'id' is not supported: drop it"),
-        ({"columns": {"age": {"sdtype": "datetime"}}}, "sdtype 'datetime' is not supported"),
+        ({"columns": {"age": {"sdtype": "address"}}}, "sdtype 'address' is not supported"),
         ({"columns": {"age": 5}}, "sdtype None"),
         ({"columns": {"lost": {"sdtype": "numerical"}}}, "in the metadata but not in the table"),
         ({"columns": {"town": {"sdtype": "numerical"}}}, "declared continuous but holds no number"),
