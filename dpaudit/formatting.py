@@ -34,6 +34,14 @@ def rounded(value: float | None, *, digits: int = _DIGITS) -> str:
     return _significant(value, digits, ROUND_HALF_EVEN)
 
 
+def rounded_apart(value: float, other: float) -> str:
+    """A number with as many significant digits as tell it from another one."""
+    digits = _DIGITS
+    while value != other and rounded(value, digits=digits) == rounded(other, digits=digits):
+        digits += 1
+    return rounded(value, digits=digits)
+
+
 def rounded_down(value: float | None, *, digits: int = _DIGITS) -> str:
     """A lower bound: rounding never makes it claim more than was proved."""
     return _significant(value, digits, ROUND_FLOOR)

@@ -27,6 +27,7 @@ from dpaudit.formatting import (
     printable,
     raised_at,
     rounded,
+    rounded_apart,
     rounded_down,
     rounded_up,
     whole_traceback,
@@ -126,6 +127,13 @@ def test_numbers_are_rounded_to_the_safe_side() -> None:
         "2 min 31 s",
         "1 h 2 min",
     )
+
+
+def test_numbers_that_are_compared_have_digits_that_tell_them_apart() -> None:
+    assert rounded_apart(1.00149, 1.0) == "1.001"
+    assert rounded_apart(2.5, 1.0) == "2.5"
+    assert rounded_apart(1.0, 1.0) == "1"
+    assert rounded_apart(1.0 + 1e-12, 1.0) == "1.000000000001"
 
 
 def test_lists_and_counts_in_words() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dpaudit.formatting import rounded
+from dpaudit.formatting import rounded, rounded_apart
 from dpaudit.game.target import Target
 from dpaudit.model.choices import sampler_text
 from dpaudit.model.claim import Claim, PrivacyClaim
@@ -172,8 +172,10 @@ def decide(
 def _overspent_reason(claim: Claim, spent: Spent) -> str:
     if isinstance(claim, PrivacyClaim) and is_over_delta(claim, spent):
         allowed = f"the claim's is {rounded(claim.delta)}"
-        return f"keys that only one world has spend delta {rounded(spent.delta)}, and {allowed}"
-    price = "without limit" if spent.is_unlimited else rounded(spent.value)
+        chance = rounded_apart(spent.delta, claim.delta)
+        return f"keys that only one world has spend delta {chance}, and {allowed}"
+    assert spent.is_unlimited or spent.value is not None
+    price = "without limit" if spent.is_unlimited else rounded_apart(spent.value, claim.value)
     return f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
 
 
