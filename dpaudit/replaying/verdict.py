@@ -174,8 +174,9 @@ def _overspent_reason(claim: Claim, spent: Spent) -> str:
         allowed = f"the claim's is {rounded(claim.delta)}"
         chance = rounded_apart(spent.delta, claim.delta)
         return f"keys that only one world has spend delta {chance}, and {allowed}"
-    assert spent.is_unlimited or spent.value is not None
-    price = "without limit" if spent.is_unlimited else rounded_apart(spent.value, claim.value)
+    price = "without limit"
+    if spent.value is not None and not spent.is_unlimited:
+        price = rounded_apart(spent.value, claim.value)
     return f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
 
 

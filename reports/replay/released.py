@@ -111,7 +111,7 @@ def released_case(
     claim: Mapping[str, Any] = case.claim
     library, _, method = setting.method.partition(":")
     if library in REPLACED:
-        claim = {**claim, "neighbours": "replace-one"}
+        claim = {"epsilon": 1.0, "neighbours": "replace-one"}
 
     def replayed(access: str) -> ReplayRecord:
         with stopped_after(MINUTES):
