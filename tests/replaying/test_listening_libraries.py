@@ -202,6 +202,16 @@ def test_opendps_noise_and_answers(heard: Asked, opendp: Any) -> None:
     assert not heard.told
 
 
+def test_noise_that_opendp_gets_is_not_reported_as_drawn_by_this_line(
+    heard: Asked, opendp: Any
+) -> None:
+    heard.active = True
+    drawn = opendp.m.make_laplace("domain", "metric", scale=2.0)(0.0)
+    before = len(heard._log)
+    opendp.m.make_laplace("domain", "metric", scale=1.0)(drawn)
+    assert "draw" not in [note[0] for note in heard._log[before:]]
+
+
 def test_opendps_chains_are_answers_to_what_the_transformation_gives(
     heard: Asked, opendp: Any
 ) -> None:

@@ -217,7 +217,9 @@ def _keep_data(queryable: Any, value: Any) -> Any:
 def _follow_measurement(invoke: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(invoke)
     def wrapper(this: Any, arg: Any) -> Any:
-        library = functools.partial(invoke, this, marks.end_marks(arg, "opendp"))
+        def library() -> Any:
+            return invoke(this, marks.end_marks(arg, "opendp"))
+
         return _follow(this, arg, library, is_repeatable=True)
 
     return wrapper
