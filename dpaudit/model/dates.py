@@ -59,7 +59,7 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
         form: How the column's dates are written.
 
     Raises:
-        SchemaError: If a value is none of these; the message names the first one's row.
+        SchemaError: If a value is none of these; the message names its row.
     """
     if _are_stamps(values):
         return _days(values)
@@ -68,16 +68,13 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
     present = np.flatnonzero(values.notna())
     given = values.iloc[present]
     days = np.full(len(values), np.nan)
-    if pd.api.types.infer_dtype(given) == "string":
-        days[present] = _days_of_text(given, form)
-    else:  # text, timestamps and numbers together
-        texts = given.where(np.array([isinstance(value, str) for value in given]))
-        numbers = pd.to_numeric(given.where(texts.isna()), errors="coerce").astype("float64")
-        stamps = pd.to_datetime(given.where(texts.isna()), errors="coerce", utc=True)
-        days[present] = np.where(numbers.isna(), _days(stamps), numbers)
-        days[present] = np.where(
-            texts.isna(), days[present], _days_of_text(texts.astype("str"), form)
-        )
+    is_text = np.array([isinstance(value, str) for value in given], dtype=bool)
+    days[present[is_text]] = _days_of_text(given[is_text], form)
+    if not is_text.all():  # timestamps and numbers beside text
+        others = given[~is_text]
+        numbers = pd.to_numeric(others, errors="coerce").astype("float64")
+        stamps = pd.to_datetime(others, errors="coerce", utc=True)
+        days[present[~is_text]] = np.where(numbers.isna(), _days(stamps), numbers)
     bad = np.isnan(days) & values.notna().to_numpy(dtype=bool)
     if bad.any():
         raise SchemaError(

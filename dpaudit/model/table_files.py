@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import itertools
 import logging
 import re
@@ -16,7 +15,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TextIO
 
 import pandas as pd
 
@@ -108,7 +107,7 @@ def read_csv(path: Path, form: CsvForm, **options: Any) -> pd.DataFrame:
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
             table: pd.DataFrame = pd.read_csv(
                 path,
-                compression="gzip" if path.name.lower().endswith(".gz") else None,
+                compression="gzip" if _is_zipped(path) else None,
                 encoding=form.encoding,
                 sep=form.separator,
                 keep_default_na=False,
@@ -157,13 +156,15 @@ def _not_csv(path: Path, reason: str) -> DataError:
     )
 
 
-def _open_bytes(path: Path) -> IO[bytes]:
-    """Opens a file, plain or compressed."""
-    return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+def _is_zipped(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
 
 
-def _open_text(path: Path, encoding: str, errors: str = "strict") -> io.TextIOWrapper:
-    return io.TextIOWrapper(_open_bytes(path), encoding=encoding, errors=errors, newline="")
+def _open_text(path: Path, encoding: str, errors: str = "strict") -> TextIO:
+    """Opens a file, plain or compressed, as text."""
+    if _is_zipped(path):
+        return gzip.open(path, "rt", encoding=encoding, errors=errors, newline="")
+    return path.open(encoding=encoding, errors=errors, newline="")
 
 
 def _encoding_of(path: Path) -> str:
@@ -172,8 +173,8 @@ def _encoding_of(path: Path) -> str:
     Raises:
         UnicodeDecodeError: If it is UTF-8 but for some bytes, or no text.
     """
-    with _open_bytes(path) as file:
-        if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
+    with _open_text(path, "latin-1") as lines:
+        if lines.read(2) in ("\xff\xfe", "\xfe\xff"):
             return "utf-16"
     try:
         with _open_text(path, "utf-8-sig") as lines:
@@ -190,7 +191,7 @@ def _encoding_of(path: Path) -> str:
 def _separator_of(first: list[str]) -> str:
     """The separator by which the first records have equally many fields, and most of them.
 
-    If there is none, that of most fields in the header: the message then names the faulty line.
+    If there is none, the one that the header has most of: the error then names the faulty line.
     """
     best, most = ",", 1
     fields = {separator: first[0].count(separator) for separator in _SEPARATORS if first}

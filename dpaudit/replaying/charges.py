@@ -232,19 +232,9 @@ def _join_laws(laws: Sequence[NoiseLaw]) -> NoiseLaw:
 # -- answers in full ------------------------------------------------------------------------------
 
 
-def shift_of(inside: FloatArray, outside: FloatArray) -> FloatArray:
-    """How far values move; 0 where they are missing or infinite in both worlds.
-
-    Args:
-        inside: The values in world "in".
-        outside: The values in world "out".
-    """
-    return Pair(inside, outside).shift
-
-
 def _which_move(step: NoisyStep) -> NDArray[np.bool_]:
     """Which answers differ before noise, or in the law of their noise."""
-    moves: NDArray[np.bool_] = np.not_equal(shift_of(*step.before), 0)
+    moves: NDArray[np.bool_] = np.not_equal(step.before.shift, 0)
     if step.laws is None:
         return moves
     inside, outside = step.laws
@@ -266,7 +256,7 @@ def _charge_in_full(step: NoisyStep, left: NDArray[np.bool_]) -> list[StepCharge
         costs = Counter([OpenCost(why, np.nan, np.nan)])
     else:
         laws = [law.element(np.flatnonzero(left), left.size) for law in step.laws]
-        costs = Counter(_costs(step.site, laws[0], laws[1], shift_of(*step.before)[left]))
+        costs = Counter(_costs(step.site, laws[0], laws[1], step.before.shift[left]))
     return [StepCharge(step.site, cost, step.toss, RELEASED, n) for cost, n in costs.items()]
 
 
@@ -373,7 +363,7 @@ def _charge_together(
     inside, outside, scale, other_scale = np.asarray(
         [[values[place] for values in (*step.before, *step.scales)] for step, place in own]
     ).T
-    shift = shift_of(inside, outside)
+    shift = Pair(inside, outside).shift
     if not np.all(np.isfinite(shift)):
         yield not_known("a value is missing or infinite in one world", np.inf, np.inf)
         return

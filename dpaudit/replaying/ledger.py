@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpaudit.account.accountants import Call, CallLaw
-from dpaudit.replaying.charges import RELEASED, SELECTED, Charges, StepCharge, shift_of
+from dpaudit.replaying.charges import RELEASED, SELECTED, Charges, StepCharge
 from dpaudit.replaying.costs import GaussianCost, pure_epsilon
 from dpaudit.replaying.laws import FloatArray, Gaussian
 from dpaudit.replaying.transcript import NoisyStep, Site, Transcript
@@ -123,7 +123,7 @@ def _line(
     charges: Sequence[StepCharge],
     chances: Mapping[int | None, float],
 ) -> LedgerLine:
-    moves = [shift_of(*step.before) for step in steps if step.answer.size]
+    moves = [step.before.shift for step in steps if step.answer.size]
     shifts = [move[np.isfinite(move)] for move in moves]
     scales = [[_smallest(step.scales[world]) for step in steps] for world in (0, 1)]
     scale, other = (
