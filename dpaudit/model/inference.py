@@ -164,7 +164,7 @@ def describe_columns(
 def set_aside(reasons: Mapping[str, str]) -> str:
     """One line that names the columns that were set aside, and why."""
     names = listed(list(reasons.values()), _NAMED, separator="; ")
-    return f"set aside, and in no part of this: {names}"
+    return f"set aside: {names}"
 
 
 def _infer_column(name: str, values: pd.Series[Any], kind: Kind | None) -> Column | str:

@@ -12,7 +12,6 @@ import logging
 import re
 import warnings
 import zlib
-from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
@@ -31,6 +30,7 @@ MISSING_MARKS: Final = frozenset(
 PARQUET: Final = (".parquet", ".pq")
 EXCEL: Final = (".xlsx", ".xlsm", ".xls", ".ods")
 _SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_UTF_8: Final = "utf-8-sig"
 _SHOWN: Final = 50
 """Records that show the separator."""
 _FRACTION: Final = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -134,19 +134,29 @@ def csv_form(path: Path) -> CsvForm:
         DataError: If the file cannot be read as text, or is not a table.
     """
     try:
-        encoding = _encoding_of(path)
-        with _open_text(path, encoding) as lines:
-            separator = _separator_of(list(itertools.islice(lines, _SHOWN)))
-        with _open_text(path, encoding) as lines:
-            header = _check_records(lines, separator)
+        try:
+            form = _form_in(path, "utf-16" if _has_utf_16_mark(path) else _UTF_8)
+        except UnicodeDecodeError:
+            if not _is_windows_text(path):
+                raise
+            form = _form_in(path, "cp1252")
     except UnicodeDecodeError as error:
         raise _not_csv(path, f"it is not UTF-8 text (byte {error.start})") from None
     except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
         raise _not_csv(path, one_line(str(error))) from None
-    if separator != "," or encoding != "utf-8-sig":
-        written = "" if encoding == "utf-8-sig" else f" in {encoding}"
-        LOG.info("%s is read as text%s, separated by %s", path, written, _SEPARATORS[separator])
-    return CsvForm(encoding, separator, header)
+    if form.separator != "," or form.encoding != _UTF_8:
+        written = "" if form.encoding == _UTF_8 else f" in {form.encoding}"
+        separators = _SEPARATORS[form.separator]
+        LOG.info("%s is read as text%s, separated by %s", path, written, separators)
+    return form
+
+
+def _form_in(path: Path, encoding: str) -> CsvForm:
+    """How a file of this encoding is written, after checking its records."""
+    with _open_text(path, encoding) as lines:
+        separator = _separator_of(list(itertools.islice(lines, _SHOWN)))
+    with _open_text(path, encoding) as lines:
+        return CsvForm(encoding, separator, _check_records(lines, separator))
 
 
 def _not_csv(path: Path, reason: str) -> DataError:
@@ -167,25 +177,16 @@ def _open_text(path: Path, encoding: str, errors: str = "strict") -> TextIO:
     return path.open(encoding=encoding, errors=errors, newline="")
 
 
-def _encoding_of(path: Path) -> str:
-    """UTF-8, UTF-16 with its mark, or the encoding of Windows in the west.
-
-    Raises:
-        UnicodeDecodeError: If it is UTF-8 but for some bytes, or no text.
-    """
+def _has_utf_16_mark(path: Path) -> bool:
     with _open_text(path, "latin-1") as lines:
-        if lines.read(2) in ("\xff\xfe", "\xfe\xff"):
-            return "utf-16"
-    try:
-        with _open_text(path, "utf-8-sig") as lines:
-            deque(lines, maxlen=0)
-    except UnicodeDecodeError:
-        with _open_text(path, "utf-8", errors="replace") as lines:
-            letters = set().union(*map(set, lines)) - {"\ufffd"}
-        if any(letter > "\x7f" or letter < "\t" for letter in letters):
-            raise
-        return "cp1252"
-    return "utf-8-sig"
+        return lines.read(2) in ("\xff\xfe", "\xfe\xff")
+
+
+def _is_windows_text(path: Path) -> bool:
+    """Whether what is not UTF-8 is text of Windows: not UTF-8 but for some bytes, nor binary."""
+    with _open_text(path, _UTF_8, errors="replace") as lines:
+        letters = set().union(*map(set, lines)) - {"\ufffd"}
+    return all("\t" <= letter <= "\x7f" for letter in letters)
 
 
 def _separator_of(first: list[str]) -> str:
