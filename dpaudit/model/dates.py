@@ -70,7 +70,7 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
     days = np.full(len(values), np.nan)
     is_text = np.array([isinstance(value, str) for value in given], dtype=bool)
     days[present[is_text]] = _days_of_text(given[is_text], form)
-    if not is_text.all():  # timestamps and numbers beside text
+    if not is_text.all():  # timestamps, numbers
         others = given[~is_text]
         numbers = pd.to_numeric(others, errors="coerce").astype("float64")
         stamps = pd.to_datetime(others, errors="coerce", utc=True)

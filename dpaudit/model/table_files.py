@@ -183,7 +183,7 @@ def _has_utf_16_mark(path: Path) -> bool:
 
 
 def _is_windows_text(path: Path) -> bool:
-    """Whether what is not UTF-8 is text of Windows: not UTF-8 but for some bytes, nor binary."""
+    """Whether a file that is not UTF-8 is Windows text, neither damaged UTF-8 nor binary."""
     with _open_text(path, _UTF_8, errors="replace") as lines:
         letters = set().union(*map(set, lines)) - {"\ufffd"}
     return all("\t" <= letter <= "\x7f" for letter in letters)
@@ -192,7 +192,7 @@ def _is_windows_text(path: Path) -> bool:
 def _separator_of(first: list[str]) -> str:
     """The separator by which the first records have equally many fields, and most of them.
 
-    If there is none, the one that the header has most of: the error then names the faulty line.
+    Otherwise the one that the header has most of, so that the error names the faulty line.
     """
     best, most = ",", 1
     fields = {separator: first[0].count(separator) for separator in _SEPARATORS if first}
