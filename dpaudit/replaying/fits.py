@@ -141,6 +141,7 @@ class Fits:
         """The same fits in other processes, which ask at the same lines."""
         fits = Fits(processes, self.spec, self.watches_state, self.say, self.keeps)
         fits.worlds.lines, fits.worlds.free_seeds = self.worlds.lines, self.worlds.free_seeds
+        fits.worlds.gap_draws = self.worlds.gap_draws
         return fits
 
     @property

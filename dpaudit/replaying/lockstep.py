@@ -17,6 +17,7 @@ from dpaudit.errors import ReplayError, TrialError, WorldEndedError
 from dpaudit.external.session import WorkerError
 from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
+from dpaudit.replaying.gaps import GapDraw
 from dpaudit.replaying.joint_noise import StepNoise, join_noise
 from dpaudit.replaying.laws import FloatArray, IntArray
 from dpaudit.replaying.messages import (
@@ -56,7 +57,15 @@ HIDDEN: Final = -311.0
 """Where a draw lies that only one world makes, in scales: below any threshold."""
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
-_PASSED_ON: Final = ("own_coins", "edge", "most_draws", "wide", "samples", "redraws")
+_PASSED_ON: Final = (
+    "own_coins",
+    "edge",
+    "most_draws",
+    "wide",
+    "samples",
+    "redraws",
+    "notes_ranges",
+)
 """Fields of an order that are sent to the worlds unchanged."""
 Sides = Sequence[dict[str, Any]]
 """The same question of both worlds."""
@@ -79,6 +88,8 @@ class Order:
             noise as drawn.
         placed: The same for single answers, by question; NaN for noise as drawn.
         values: The values of single answers, by question; NaN for noise as drawn.
+        chosen: The outcomes of choices of one place, by question.
+        notes_ranges: Whether the ranges of single uniform draws are noted.
         nudged: Questions whose answers are changed by a little, in both worlds alike.
         edge: The value of every uniform draw; None for draws.
         wide: What all noise is multiplied by.
@@ -101,6 +112,8 @@ class Order:
     apart: float | None = None
     placed: Mapping[Question, FloatArray] = field(default_factory=dict)
     values: Mapping[Question, FloatArray] = field(default_factory=dict)
+    chosen: Mapping[Question, int] = field(default_factory=dict)
+    notes_ranges: bool = False
     nudged: Collection[Question] = ()
     edge: float | None = None
     wide: float = 1.0
@@ -154,12 +167,14 @@ class _Lines(NamedTuple):
         located: Their samplers add noise to data, which may be 0.
         loops: They draw one coin per record.
         bent: They make noise of uniform draws by a formula.
+        ranged: They draw from ranges whose ends depend on the data.
     """
 
     asked: set[tuple[str, int]]
     located: set[tuple[str, int]]
     loops: set[tuple[str, int]]
     bent: set[tuple[str, int]]
+    ranged: set[tuple[str, int]]
 
 
 @dataclass
@@ -206,9 +221,15 @@ class Worlds:
         rng: Callable[[str, int], np.random.Generator],
     ) -> None:
         self.processes, self.places, self.rng = processes, tuple(places), rng
-        self.lines = _Lines(set(), set(), set(), set())
+        self.lines = _Lines(set(), set(), set(), set(), set())
         self.alignment = Alignment()
+        self.gap_draws: dict[Question, GapDraw] = {}
         self.free_seeds: set[Site] = set()
+
+    def follow(self, gap_draws: Mapping[Question, GapDraw]) -> None:
+        """Gives both worlds equal values of these draws from now on, by the choices before them."""
+        self.gap_draws.update(gap_draws)
+        self.lines.ranged.update(draw.question[1][:2] for draw in gap_draws.values())
 
     def run(self, order: Order) -> FinishedFit:
         """One fit in each world of an order.
@@ -320,7 +341,10 @@ class _Match:
 
     def __init__(self, worlds: Worlds, order: Order) -> None:
         self.order, self.lines, self._alignment = order, worlds.lines, worlds.alignment
-        self._base = WORLDS.index(order.base)
+        self._base = WORLDS.index(order.base if len(order.worlds) > 1 else order.worlds[0])
+        self._gap_draws = worlds.gap_draws
+        # the values of gap draws of this fit, and the ranges from which each world draws them
+        self._from_gaps: dict[Question, tuple[float, Pair]] = {}
         self._processes, self._free_seeds = worlds.processes.worlds, worlds.free_seeds
         schema = self._processes[World.IN].session.start.schema
         sizes = {world: schema.rows_asked(table) for world, table in order.tables.items()}
@@ -340,6 +364,8 @@ class _Match:
             world: defaultdict(list) for world in WORLDS
         }
         self._lone: set[int] = set()
+        # the latest range of each uniform draw, by where it lies in memory
+        self._range_names: dict[int, Question] = {}
         # comparisons of single uniform draws, by where they lie in memory, and in order
         self._coins: dict[int, list[Comparison]] = {}
         self._compared: list[tuple[Site, Question, int | None, list[Comparison]]] = []
@@ -632,6 +658,12 @@ class _Match:
             self.transcript.unfollowed.append(told)
         elif kind == "select":
             self.transcript.selections.append(selection_of(site, more, is_equal=is_equal))
+        elif kind == "range":
+            drawn = self._range_names.pop(more["name"], None)
+            self.transcript.ranges.pop(drawn, None)  # scaled or shifted again
+            key = self._key("range", site)
+            self._range_names[more["name"]] = key
+            self.transcript.ranges[key] = (more["low"], more["high"])
         elif kind == "answer":  # of a natural fit
             before = Pair(flat(more["before"]), flat(more["before"]))
             self._add_step(site, before, (more, more), flat(more["value"]))
@@ -772,11 +804,52 @@ class _Match:
         return len(self.transcript.tosses) - 1 if self.transcript.tosses else None
 
     def _on_choose(self, site: Site, sides: Sides) -> Any:
+        key = self._key("choose", site)
+        if key in self._gap_draws:
+            return self._pick_gaps(key, sides)
         tables = _shares(site, sides)
         base = tables[self._base]
         places = self._rng.choice(len(base), size=int(sides[0]["count"]), p=base)
-        self._add_choice(site, [tables] * len(places), places, is_late=sides[0]["late"])
+        if len(self.order.worlds) == 1 and places.size == 1:
+            self.transcript.picked[key] = base
+            places[:] = self.order.chosen.get(key, places)
+        self._add_choice(key, [tables] * len(places), places, is_late=sides[0]["late"])
         return {"places": places}
+
+    def _pick_gaps(self, key: Question, sides: Sides) -> Any:
+        """Picks the gap in each world from which the same value is drawn."""
+        draw, own = self._gap_draws[key], [_normalize(side["weights"]) for side in sides]
+        gaps = draw.gaps[self._base]
+        for world in self.order.worlds:
+            at = WORLDS.index(world)
+            if not are_same(own[at], draw.gaps[at].chances):  # it follows an earlier answer
+                values = (f"{table.size} places" for table in own)
+                raise _Parted(PartKind.SHAPES, (key[1], key[1]), *values)
+        place = int(self._rng.choice(gaps.chances.size, p=gaps.chances))
+        share = self._rng.random() if self.order.edge is None else self.order.edge
+        value = float(gaps.lows[place] + share * (gaps.highs[place] - gaps.lows[place]))
+        picked = [side.place_of(value) for side in draw.gaps]
+        ends = [
+            np.array([side.lows[place], side.highs[place]])
+            for side, place in zip(draw.gaps, picked, strict=True)
+        ]
+        self._from_gaps[draw.question] = value, Pair(*ends)
+        cell = np.searchsorted(draw.edges, value, side="right") - 1
+        self._add_choice(key, [draw.table], np.atleast_1d(cell), is_late=sides[0]["late"])
+        return tuple({"places": np.array([place])} for place in picked)
+
+    def _on_range(self, site: Site, sides: Sides) -> Any:
+        """The value of a uniform draw whose range was picked by a choice."""
+        key = self._key("range", site)
+        if key not in self._from_gaps:
+            return {}
+        value, ends = self._from_gaps[key]
+        for world in self.order.worlds:
+            at = WORLDS.index(world)
+            if not are_same([sides[at]["low"], sides[at]["high"]], ends[at]):
+                values = (f"from {side['low']} to {side['high']}" for side in sides)
+                raise _Parted(PartKind.OPERANDS, (site, site), *values)
+        return {"value": value}
 
     def _on_pick(self, site: Site, sides: Sides) -> Any:
         """Distinct places drawn one after another, with the probabilities of those left."""
@@ -791,7 +864,8 @@ class _Match:
                 *(np.where(np.arange(len(chances)) == places[-1], 0.0, chances) for chances in left)
             )
         drawn = np.asarray(places, dtype=np.int64)
-        self._add_choice(site, tables, drawn, is_late=sides[0]["late"])
+        key = self._key("choose", site)
+        self._add_choice(key, tables, drawn, is_late=sides[0]["late"])
         return {"places": drawn}
 
     def _on_coin(self, site: Site, sides: Sides) -> Any:
@@ -815,7 +889,8 @@ class _Match:
                 for p, q in zip(below[0][moved], below[1][moved], strict=True)
             ]
             sides_seen = np.where(under[moved], 0, 1)
-            self._add_choice(site, tables, sides_seen, is_late=sides[0]["late"])
+            key = self._key("choose", site)
+            self._add_choice(key, tables, sides_seen, is_late=sides[0]["late"])
         return {"under": under.astype(np.uint8)}
 
     def _compare_again(
@@ -831,14 +906,13 @@ class _Match:
         self._coins[name].append((float(below[0][0]), float(below[1][0]), under))
 
     def _add_choice(
-        self, site: Site, tables: Sequence[Pair], places: IntArray, *, is_late: bool
+        self, key: Question, tables: Sequence[Pair], places: IntArray, *, is_late: bool
     ) -> None:
         """Keeps a choice if its probabilities differ."""
-        key = self._key("choose", site)
         if any(not are_same(*table) for table in {id(table): table for table in tables}.values()):
             self.transcript.choices.append(
                 ChoiceStep(
-                    site=site,
+                    site=key[1],
                     tables=tuple(tables),
                     places=places,
                     toss=self._toss,
@@ -851,12 +925,18 @@ class _Match:
         self.transcript.unfollowed.append(Unfollowed(site, why))
 
 
+def _normalize(weights: Any) -> FloatArray:
+    """Weights as probabilities."""
+    table = np.asarray(weights, dtype=float)
+    return np.asarray(table / table.sum())
+
+
 def _shares(site: Site, sides: Sides) -> Pair:
     """The probabilities of places in each world."""
-    weights = [np.asarray(side["weights"], dtype=float) for side in sides]
+    weights = [np.asarray(side["weights"]) for side in sides]
     counts = [side["count"] for side in sides]
     if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
         pairs = zip(counts, weights, strict=True)
         values = (f"{count} of {len(table)} places" for count, table in pairs)
         raise _Parted(PartKind.SHAPES, (site, site), *values)
-    return Pair(*(table / table.sum() for table in weights))
+    return Pair(*map(_normalize, weights))

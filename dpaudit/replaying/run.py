@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from dpaudit.auditing.games import audit_settings, audited_table
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
@@ -30,6 +29,7 @@ from dpaudit.plugins.release import accept
 from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.gaps import find_gap_draws
 from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
@@ -37,11 +37,13 @@ from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepa
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
+from dpaudit.replaying.sampler_laws import test_samplers
 from dpaudit.replaying.spending import Spent, spend
 from dpaudit.replaying.transcript import (
     ChoiceStep,
     NoisyStep,
     PartKind,
+    Question,
     Site,
     Transcript,
     Unfollowed,
@@ -61,11 +63,9 @@ _SLOW: Final = 2.0
 _COIN_EDGES: Final = (1e-9, 1.0 - 1e-9)
 _SHARED: Final = 400_000
 """The natural fits whose noise is compared have numbers from here on."""
-_REDRAWN: Final = 450_000
-"""The natural fit in which samplers are drawn from again."""
-_REDRAWS: Final = 10_000
-_NOT_ITS_LAW: Final = 1e-6
-"""Below this p-value, over all samplers, one does not follow its law."""
+_GAPS: Final = 480_000
+"""The fits that find ranges of uniform draws have this number."""
+_MOST_GAPS: Final = 2_000
 _CONTROLS: Final = (0, 90, 91)
 _AGAIN: Final = (700, 701)
 """Numbers of the fits that are made in new processes as well."""
@@ -270,6 +270,7 @@ def replay_record(
     run_control(fits, findings)
     if findings.control is None:
         run_pilots(fits, findings)
+        follow_gap_draws(fits, findings)
         follow_lone_draws(fits, findings)
         check_selections(fits, findings)
         find_shared_noise(fits, findings)
@@ -399,6 +400,23 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
         findings.add_differences(fits, transcript)
 
 
+def follow_gap_draws(fits: Fits, findings: ReplayFindings) -> None:
+    """Finds draws from ranges whose ends depend on data, and replays with equal values of them."""
+    if not findings.goes_around or fits.pace > _SLOW:
+        return
+
+    def fit(world: World, chosen: Mapping[Question, int]) -> Transcript:
+        return fits.alone(world, _GAPS, chosen=chosen, notes_ranges=True).transcript
+
+    fits.say("fits of each world, to find ranges that choices pick")
+    most = min(_MOST_GAPS, int(_PATIENCE / max(fits.pace, 1e-9)))
+    draws = find_gap_draws(fit, most=most)
+    if draws:
+        fits.worlds.follow(draws)
+        findings.forget_pilots()
+        run_pilots(fits, findings)
+
+
 def follow_lone_draws(fits: Fits, findings: ReplayFindings) -> None:
     """Finds what is spent on keys that only one world has; if that is not known, worlds part."""
     lone = [pilot for pilot in findings.pilots if pilot.lone]
@@ -461,35 +479,6 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
                 first = known.setdefault(unit, step)
                 if unit and first.key != step.key:
                     findings.shared_noise |= dict.fromkeys([(first.site, step.site)])
-
-
-def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
-    """Tests whether the draws of libraries and of named samplers follow the laws that are charged.
-
-    The Kolmogorov-Smirnov test of all draws by their distribution function; whole numbers are
-    spread evenly over their steps of it.
-    """
-    if not any(pilot.has_samplers for pilot in findings.pilots):
-        return
-    fits.say("draws of each sampler, to test its law")
-    [fit] = fits.natural([(World.OUT, _REDRAWN)], redraws=_REDRAWS)
-    for noise in fit.transcript.redrawn:
-        if noise.law is None or not noise.law.has_cdf:
-            continue
-        # a sampler that is given its seed draws the same again
-        drawn = noise.drawn[: None if np.any(noise.drawn != noise.drawn[0]) else 1]
-        places = noise.law.cdf(drawn)
-        if noise.law.whole:
-            below = noise.law.cdf(drawn - 1.0)
-            places = below + fits.rng("steps", 0).random(places.shape) * (places - below)
-        p_value = float(scipy.stats.kstest(places.ravel(), "uniform").pvalue)
-        if p_value < _NOT_ITS_LAW / len(fit.transcript.redrawn):
-            why = (
-                f"{places.size:,} draws of this sampler do not follow the law by which it is "
-                f"charged, {noise.law.name} of scale {np.max(noise.law.scale):.4g} "
-                f"(Kolmogorov-Smirnov, p = {p_value:.0e})"
-            )
-            findings.pilots[-1].unfollowed.append(Unfollowed(noise.site, why))
 
 
 def run_edges(fits: Fits, findings: ReplayFindings) -> None:

@@ -285,6 +285,8 @@ class Transcript:
         has_samplers: Whether there is a sampler that can be drawn from so.
         lone: Draws that only world "in" makes; the others were aligned.
         choices: Choices whose probabilities differ.
+        picked: Of a fit alone, the probabilities of each choice of one place, by its question.
+        ranges: Of a fit alone, the ends of each single uniform draw, by its question.
         selections: Uses of answers that reveal less than their values.
         released: Numbers of answers that were used in any other way.
         parting: Where the worlds part, if they do.
@@ -306,6 +308,8 @@ class Transcript:
     has_samplers: bool = False
     lone: list[LoneDraw] = field(default_factory=list)
     choices: list[ChoiceStep] = field(default_factory=list)
+    picked: dict[Question, FloatArray] = field(default_factory=dict)
+    ranges: dict[Question, tuple[float, float]] = field(default_factory=dict)
     selections: list[AnswerSelection] = field(default_factory=list)
     released: set[int] = field(default_factory=set)
     parting: Parting | None = None

@@ -460,10 +460,29 @@ def _follow_affine(call: MarkedCall) -> Any:
     spread = _broadcast(first, content.shape)
     made = (spread.factor * factor, spread.offset * factor + more)
     if call.out is None:
-        return marks.number_of(_coin(content, spread.state, *made))
+        return marks.number_of(_settle_range(_coin(content, spread.state, *made), call.where))
     plain_array(first)[...] = content
     first.factor, first.offset = made
     return first
+
+
+def _settle_range(marked: Any, where: Site) -> Any:
+    """Gives a single draw from a range the value that it has in both worlds, if it has one."""
+    world, state = marks.world, marked.state
+    is_asked = where[:2] in world.ranged
+    if marked.size != 1 or not (is_asked or world.notes_ranges) or not _are_whole(state):
+        return marked
+    low, high = sorted((float(marked.offset.sum()), float((marked.offset + marked.factor).sum())))
+    name = state.low.__array_interface__["data"][0]
+    world.held.append(state)  # so that its address names no other draw
+    if not is_asked:
+        world.note("range", where, low, high, low=low, high=high, name=name)
+        return marked
+    reply = world.ask("range", where, low=low, high=high)
+    if "value" not in reply:
+        return marked
+    state.read()
+    return np.full(marked.shape, reply["value"])[()]
 
 
 def _broadcast(marked: Any, shape: Any) -> Any:

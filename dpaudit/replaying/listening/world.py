@@ -47,6 +47,8 @@ _DEFAULTS: Dict[str, Any] = {
     "samples": (),
     "watch_state": False,
     "redraws": 0,
+    "notes_ranges": False,
+    "ranged": (),
 }
 """The message that begins a fit."""
 _MET, _LOST = 1, 2
@@ -83,11 +85,14 @@ class ListeningWorld:
         watch_state: Whether the fitted model is observed.
         redraws: How often a natural fit draws from each sampler of a library, to test its law.
         redrawn: The lines and laws of samplers that noise was drawn from.
+        notes_ranges: Whether the ranges of single uniform draws are noted.
+        ranged: Lines at which such a draw may have to have the same value in both worlds.
         next_answer: Number of the next answer.
         draws: How often each line has drawn, be it one value or an array.
         bent: Lines whose uniform draws were made into noise by a formula, in any fit.
         curved: How uniform draws that noise is made of are used, by their address in memory; and
             their state, which keeps that address taken.
+        held: States of uniform draws whose ranges were noted, which keep their addresses taken.
         curve_ids: Numbers of the draws of that noise, by how it is made.
         release_seen: What the fit released, once it has ended.
         compared: How often answers were compared with plain limits.
@@ -130,6 +135,8 @@ class ListeningWorld:
         self.samples, self.watch_state = message["samples"], message["watch_state"]
         self.redraws: int = message["redraws"]
         self.redrawn: Set[Tuple[Site, str]] = set()
+        self.notes_ranges: bool = message["notes_ranges"]
+        self.ranged = {(file, line) for file, line in message["ranged"]}
         self._ended = False
         self._calls = 0
         self.draws: Counter[Site] = Counter()
@@ -151,6 +158,7 @@ class ListeningWorld:
         self.compared: Counter[int] = Counter()
         self.curved: Dict[Any, Any] = {}
         self.curve_ids: Dict[Any, Any] = {}
+        self.held: List[Any] = []
         self.release_seen: Optional[Dict[str, Any]] = None
 
     # -- the fit ---------------------------------------------------------------------------------
