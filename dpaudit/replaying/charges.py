@@ -68,6 +68,7 @@ class StepCharge(NamedTuple):
         toss: Number of the coin of the record's own that the step depends on, if any.
         counts_as: "released" or "selected".
         times: How often it counts.
+        answers: Of the largest of some answers, their numbers, in the order of its table.
     """
 
     site: Site
@@ -75,6 +76,7 @@ class StepCharge(NamedTuple):
     toss: int | None
     counts_as: str
     times: int = 1
+    answers: tuple[int, ...] = ()
 
 
 class Charges(NamedTuple):
@@ -614,9 +616,15 @@ def _charge_rounds(
         return None
     if len(places) > 1:
         answers.notes.append(f"the order seen at {first.site} counts")
-    step = answers.step(own[0])
+    step, numbered = answers.step(own[0]), tuple(own) if len(places) == 1 else ()
     return [
-        StepCharge(step.site, TableCost.of(*map(_normalise, pair)), step.toss, SELECTED)
+        StepCharge(
+            step.site,
+            TableCost.of(*map(_normalise, pair)),
+            step.toss,
+            SELECTED,
+            answers=numbered,
+        )
         for pair in zip(inside, outside, strict=True)
     ]
 

@@ -19,7 +19,7 @@ from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.messages import are_same
 from dpaudit.replaying.transcript import Pair, Question, Transcript
 
-FitAlone = Callable[[World, Mapping[Question, int]], Transcript]
+FitAlone = Callable[[World, Mapping[Question, tuple[int, ...]]], Transcript]
 """A fit of one world whose choices are these, and all else as drawn, in every fit alike."""
 
 
@@ -54,9 +54,19 @@ class Gaps:
         shares = np.minimum(highs, edges[1:]) - np.maximum(lows, edges[:-1])
         return np.asarray(self.density[some] @ np.maximum(shares, 0.0))
 
+    def draw(self, rng: np.random.Generator, share: float) -> float:
+        """A value at this share of the way through a range that is drawn."""
+        place = int(rng.choice(self.chances.size, p=self.chances))
+        return float(self.lows[place] + share * (self.highs[place] - self.lows[place]))
+
     def place_of(self, value: float) -> int:
         """The range from which a value was drawn most likely; any if it lies in none."""
         return int(np.argmax(self.density * ((self.lows <= value) & (value < self.highs))))
+
+    def ends_of(self, value: float) -> FloatArray:
+        """The ends of that range."""
+        place = self.place_of(value)
+        return np.array([self.lows[place], self.highs[place]])
 
 
 @dataclass(frozen=True)
@@ -90,17 +100,19 @@ def find_gap_draws(fit: FitAlone, *, most: int) -> dict[Question, GapDraw]:
         fit: Makes a fit.
         most: Fits that may be made.
     """
-    first = {world: fit(world, {}).picked for world in World}
+    first = {world: fit(world, {}) for world in World}
+    if not all(transcript.ranges for transcript in first.values()):
+        return {}
     draws = {}
-    for question, chances in first[World.IN].items():
-        if question not in first[World.OUT] or are_same(chances, first[World.OUT][question]):
+    for question in first[World.IN].picked:
+        tables = {world: own.picked.get(question, np.zeros(0)) for world, own in first.items()}
+        needed = sum(map(np.count_nonzero, tables.values()))
+        if needed > most or are_same(tables[World.IN], tables[World.OUT]):
             continue
-        most -= sum(np.count_nonzero(picked[question]) for picked in first.values())
-        if most < 0:
-            break
-        swept = [_sweep(fit, world, question, first[world][question]) for world in World]
-        inside, outside = swept
-        if inside is not None and outside is not None and inside[0] == outside[0]:
+        inside = _sweep(fit, World.IN, question, tables[World.IN])
+        most -= needed if inside else 2
+        outside = _sweep(fit, World.OUT, question, tables[World.OUT]) if inside else None
+        if inside and outside and inside[0] == outside[0]:
             draws[question] = GapDraw(inside[0], (inside[1], outside[1]))
     return draws
 
@@ -111,7 +123,7 @@ def _sweep(
     """The draw whose range follows a choice, and its ranges; None if there is not just one."""
     places, ranges = np.flatnonzero(chances), list[Mapping[Question, tuple[float, float]]]()
     for place in places.tolist():
-        transcript = fit(world, {question: place})
+        transcript = fit(world, {question: (place,)})
         ranges.append(transcript.ranges)
         if transcript.failures != (None, None) or ranges[-1].keys() != ranges[0].keys():
             return None

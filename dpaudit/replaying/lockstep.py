@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dpaudit.errors import ReplayError, TrialError, WorldEndedError
 from dpaudit.external.session import WorkerError
@@ -88,7 +89,8 @@ class Order:
             noise as drawn.
         placed: The same for single answers, by question; NaN for noise as drawn.
         values: The values of single answers, by question; NaN for noise as drawn.
-        chosen: The outcomes of choices of one place, by question.
+        chosen: The outcomes of choices, by question: the place, or for a uniform draw whether it is
+            below each of its first limits.
         notes_ranges: Whether the ranges of single uniform draws are noted.
         nudged: Questions whose answers are changed by a little, in both worlds alike.
         edge: The value of every uniform draw; None for draws.
@@ -112,7 +114,7 @@ class Order:
     apart: float | None = None
     placed: Mapping[Question, FloatArray] = field(default_factory=dict)
     values: Mapping[Question, FloatArray] = field(default_factory=dict)
-    chosen: Mapping[Question, int] = field(default_factory=dict)
+    chosen: Mapping[Question, tuple[int, ...]] = field(default_factory=dict)
     notes_ranges: bool = False
     nudged: Collection[Question] = ()
     edge: float | None = None
@@ -365,9 +367,10 @@ class _Match:
         }
         self._lone: set[int] = set()
         # the latest range of each uniform draw, by where it lies in memory
-        self._range_names: dict[int, Question] = {}
+        self._ranges: dict[int, tuple[Question, tuple[float, float]]] = {}
         # comparisons of single uniform draws, by where they lie in memory, and in order
         self._coins: dict[int, list[Comparison]] = {}
+        self._ordered: dict[int, tuple[int, ...]] = {}
         self._compared: list[tuple[Site, Question, int | None, list[Comparison]]] = []
 
     # -- the exchange ----------------------------------------------------------------------------
@@ -536,8 +539,13 @@ class _Match:
             table = table_of(comparisons)
             if not are_same(*table):
                 places = np.array([len(comparisons)], dtype=np.int64)
-                step = ChoiceStep(site=site, tables=(table,), places=places, toss=toss, key=key)
-                transcript.choices.append(step)
+                sides = tuple(is_below for _, _, is_below in comparisons)
+                transcript.choices.append(
+                    ChoiceStep(
+                        site=site, tables=(table,), places=places, toss=toss, key=key, sides=sides
+                    )
+                )
+        transcript.ranges = dict(self._ranges.values())
         join_noise(transcript, self._noises)
         keys = {step.key for step in transcript.noisy}
         transcript.lone = [draw for draw in transcript.lone if draw.key in keys]
@@ -659,11 +667,8 @@ class _Match:
         elif kind == "select":
             self.transcript.selections.append(selection_of(site, more, is_equal=is_equal))
         elif kind == "range":
-            drawn = self._range_names.pop(more["name"], None)
-            self.transcript.ranges.pop(drawn, None)  # scaled or shifted again
-            key = self._key("range", site)
-            self._range_names[more["name"]] = key
-            self.transcript.ranges[key] = (more["low"], more["high"])
+            # a draw that is scaled or shifted again has another range
+            self._ranges[more["name"]] = self._key("range", site), (more["low"], more["high"])
         elif kind == "answer":  # of a natural fit
             before = Pair(flat(more["before"]), flat(more["before"]))
             self._add_step(site, before, (more, more), flat(more["value"]))
@@ -812,7 +817,7 @@ class _Match:
         places = self._rng.choice(len(base), size=int(sides[0]["count"]), p=base)
         if len(self.order.worlds) == 1 and places.size == 1:
             self.transcript.picked[key] = base
-            places[:] = self.order.chosen.get(key, places)
+        places[:] = self.order.chosen.get(key, places)
         self._add_choice(key, [tables] * len(places), places, is_late=sides[0]["late"])
         return {"places": places}
 
@@ -825,17 +830,17 @@ class _Match:
             if not are_same(own[at], draw.gaps[at].chances):  # it follows an earlier answer
                 values = (f"{table.size} places" for table in own)
                 raise _Parted(PartKind.SHAPES, (key[1], key[1]), *values)
-        place = int(self._rng.choice(gaps.chances.size, p=gaps.chances))
-        share = self._rng.random() if self.order.edge is None else self.order.edge
-        value = float(gaps.lows[place] + share * (gaps.highs[place] - gaps.lows[place]))
+        if key in self.order.chosen:
+            [cell] = self.order.chosen[key]
+            value = float(draw.edges[cell : cell + 2].mean())
+        else:
+            share = self._rng.random() if self.order.edge is None else self.order.edge
+            value = gaps.draw(self._rng, share)
         picked = [side.place_of(value) for side in draw.gaps]
-        ends = [
-            np.array([side.lows[place], side.highs[place]])
-            for side, place in zip(draw.gaps, picked, strict=True)
-        ]
+        ends = [side.ends_of(value) for side in draw.gaps]
         self._from_gaps[draw.question] = value, Pair(*ends)
-        cell = np.searchsorted(draw.edges, value, side="right") - 1
-        self._add_choice(key, [draw.table], np.atleast_1d(cell), is_late=sides[0]["late"])
+        cells = np.searchsorted(draw.edges, [value], side="right") - 1
+        self._add_choice(key, [draw.table], cells, is_late=sides[0]["late"])
         return tuple({"places": np.array([place])} for place in picked)
 
     def _on_range(self, site: Site, sides: Sides) -> Any:
@@ -853,20 +858,20 @@ class _Match:
 
     def _on_pick(self, site: Site, sides: Sides) -> Any:
         """Distinct places drawn one after another, with the probabilities of those left."""
-        left = _shares(site, sides)
-        tables, places = [], []
+        key, left = self._key("choose", site), _shares(site, sides)
+        tables, places = list[Pair](), list[int]()
+        first = self.order.chosen.get(key, ())
         for _ in range(int(sides[0]["count"])):
             now = Pair(*(chances / chances.sum() for chances in left))
             base = now[self._base]
-            places.append(int(self._rng.choice(len(base), p=base)))
+            drawn = int(self._rng.choice(len(base), p=base))
+            places.append(drawn if places or not first else first[0])
             tables.append(now)
             left = Pair(
                 *(np.where(np.arange(len(chances)) == places[-1], 0.0, chances) for chances in left)
             )
-        drawn = np.asarray(places, dtype=np.int64)
-        key = self._key("choose", site)
-        self._add_choice(key, tables, drawn, is_late=sides[0]["late"])
-        return {"places": drawn}
+        self._add_choice(key, tables, np.asarray(places), is_late=sides[0]["late"])
+        return {"places": places}
 
     def _on_coin(self, site: Site, sides: Sides) -> Any:
         """Compares uniform draws that lie in [low, high) with limits and decides their side."""
@@ -882,7 +887,7 @@ class _Match:
         under = (drawn if self.order.edge is None else self.order.edge) < base
         moved = below[0] != below[1]
         if under.size == 1:
-            self._compare_again(site, sides[0], below, bool(under[0]))
+            under = self._compare_again(site, sides[0], below, bool(under[0]))
         elif np.any(moved):
             tables = [
                 Pair(np.array([p, 1.0 - p]), np.array([q, 1.0 - q]))
@@ -895,15 +900,24 @@ class _Match:
 
     def _compare_again(
         self, site: Site, question: Mapping[str, Any], below: Sequence[FloatArray], under: bool
-    ) -> None:
-        """Keeps a comparison of a single uniform draw; all comparisons of a draw are one choice."""
+    ) -> NDArray[np.bool_]:
+        """Keeps a comparison of a single uniform draw; all comparisons of a draw are one choice.
+
+        Returns:
+            Whether it is below its limit, as drawn or as ordered.
+        """
         # the memory of a draw may be that of an earlier one, but only a new one is still in [0, 1)
         is_new = np.all(question["low"] == 0) and np.all(question["high"] == 1)
         name = int(question["name"])
         if is_new or name not in self._coins:
             self._coins[name] = []
             self._compared.append((site, self._key("choose", site), self._toss, self._coins[name]))
-        self._coins[name].append((float(below[0][0]), float(below[1][0]), under))
+            self._ordered[name] = self.order.chosen.get(self._compared[-1][1], ())
+        comparisons, ordered = self._coins[name], self._ordered[name]
+        if len(comparisons) < len(ordered):
+            under = bool(ordered[len(comparisons)])
+        comparisons.append((float(below[0][0]), float(below[1][0]), under))
+        return np.array([under])
 
     def _add_choice(
         self, key: Question, tables: Sequence[Pair], places: IntArray, *, is_late: bool

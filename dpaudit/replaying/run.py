@@ -33,6 +33,7 @@ from dpaudit.replaying.gaps import find_gap_draws
 from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
+from dpaudit.replaying.outcomes import costliest_outcomes
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
@@ -65,7 +66,8 @@ _SHARED: Final = 400_000
 """The natural fits whose noise is compared have numbers from here on."""
 _GAPS: Final = 480_000
 """The fits that find ranges of uniform draws have this number."""
-_MOST_GAPS: Final = 2_000
+_GAP_SECONDS: Final = 30.0
+"""Seconds for these fits."""
 _CONTROLS: Final = (0, 90, 91)
 _AGAIN: Final = (700, 701)
 """Numbers of the fits that are made in new processes as well."""
@@ -402,15 +404,16 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
 
 def follow_gap_draws(fits: Fits, findings: ReplayFindings) -> None:
     """Finds draws from ranges whose ends depend on data, and replays with equal values of them."""
-    if not findings.goes_around or fits.pace > _SLOW:
+    choices = [choice for pilot in findings.pilots for choice in pilot.choices]
+    is_likely = findings.goes_around or any(not choice.is_late for choice in choices)
+    if not is_likely or fits.pace > _SLOW:
         return
 
-    def fit(world: World, chosen: Mapping[Question, int]) -> Transcript:
+    def fit(world: World, chosen: Mapping[Question, tuple[int, ...]]) -> Transcript:
         return fits.alone(world, _GAPS, chosen=chosen, notes_ranges=True).transcript
 
     fits.say("fits of each world, to find ranges that choices pick")
-    most = min(_MOST_GAPS, int(_PATIENCE / max(fits.pace, 1e-9)))
-    draws = find_gap_draws(fit, most=most)
+    draws = find_gap_draws(fit, most=int(_GAP_SECONDS / fits.pace))
     if draws:
         fits.worlds.follow(draws)
         findings.forget_pilots()
@@ -482,11 +485,18 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
 
 
 def run_edges(fits: Fits, findings: ReplayFindings) -> None:
-    """Replays at the edges, where rare branches are: uniform draws, and answers that move."""
+    """Replays at the edges, where rare branches are: uniform draws, and answers that move.
+
+    The outcomes that are charged most are tried as well: the same place among other values may be
+    another value in each world, which equal releases of likely outcomes do not show.
+    """
     if any(pilot.parting is not None for pilot in findings.pilots):
         return
     is_slow = fits.pace > _SLOW
     edges: list[dict[str, Any]] = [{"edge": edge} for edge in _COIN_EDGES]
+    pilot = {"number": 2, "base": WORLDS[1]}
+    outcomes = costliest_outcomes(findings.pilots[1])
+    edges += [pilot | order for order in outcomes[: 2 if is_slow else None]]
     if any(pilot.moving for pilot in findings.pilots):
         edges += [
             {"apart": scales} for scales in (_ANSWER_EDGES[2:4] if is_slow else _ANSWER_EDGES)
@@ -494,7 +504,8 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
     most = 1000 + 50 * max(sum(pilot.draws.values()) for pilot in findings.pilots)
     for number, edge in enumerate(edges):
         fits.say(f"edge replay {number + 1} of {len(edges)}")
-        transcript = fits.pair(100 + number, most_draws=most, **edge).transcript
+        order = {"number": 100 + number, "most_draws": most, **edge}
+        transcript = fits.pair(**order).transcript
         if None in transcript.failures or transcript.parting is not None:
             findings.edges.append(transcript)
             findings.add_differences(fits, transcript)

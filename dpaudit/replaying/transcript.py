@@ -128,6 +128,7 @@ class ChoiceStep:
         toss: As in `NoisyStep`.
         key: The question that it answers.
         is_late: Whether they are drawn after the fit, as rows are from a model.
+        sides: Of a uniform draw that is compared several times, whether it was below each limit.
     """
 
     site: Site
@@ -136,6 +137,7 @@ class ChoiceStep:
     toss: int | None
     key: Question
     is_late: bool = False
+    sides: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -227,26 +227,6 @@ def test_noisy_counts_in_a_cache_accuse_nobody(where: str, tmp_path: Path) -> No
     assert record.proved == 0.0
 
 
-class MedianByGaps(Counts):
-    """The exponential mechanism over the gaps between sorted values, whose ends are private."""
-
-    proof = "composition"
-
-    def fit(self, data: pd.DataFrame, *, seed: int) -> Any:
-        rng = np.random.default_rng(seed)
-        ends = np.r_[0.0, np.sort(data["a"]), float(CELLS)]
-        scores = -np.abs(np.arange(len(ends) - 1) - len(ends) / 2 + 1)
-        weights = np.diff(ends) * np.exp(scores / 2)
-        gap = rng.choice(len(weights), p=weights / weights.sum())
-        return Released([rng.uniform(ends[gap], ends[gap + 1])], same_rows)
-
-
-def test_places_among_values_of_the_table_refute_no_proof() -> None:
-    """A gap of no width in one world has probability 0 there; its value is in another gap."""
-    record = replayed(MedianByGaps(), neighbours="replace-one")
-    assert record.verdict is Verdict.INCONCLUSIVE, str(record)
-
-
 class RandomSign(Counts):
     """Laplace noise: an exponential draw whose sign is drawn, too."""
 

@@ -469,13 +469,12 @@ def _follow_affine(call: MarkedCall) -> Any:
 def _settle_range(marked: Any, where: Site) -> Any:
     """Gives a single draw from a range the value that it has in both worlds, if it has one."""
     world, state = marks.world, marked.state
-    is_asked = where[:2] in world.ranged
-    if marked.size != 1 or not (is_asked or world.notes_ranges) or not _are_whole(state):
+    if marked.size != 1 or not world.follows_range(where) or not _are_whole(state):
         return marked
     low, high = sorted((float(marked.offset.sum()), float((marked.offset + marked.factor).sum())))
     name = state.low.__array_interface__["data"][0]
     world.held.append(state)  # so that its address names no other draw
-    if not is_asked:
+    if world.notes_ranges:
         world.note("range", where, low, high, low=low, high=high, name=name)
         return marked
     reply = world.ask("range", where, low=low, high=high)

@@ -244,6 +244,10 @@ class ListeningWorld:
         finally:
             self._quiet.depth -= 1
 
+    def follows_range(self, where: Site) -> bool:
+        """Whether the range of a single uniform draw is noted here, or may decide its value."""
+        return self.notes_ranges or where[:2] in self.ranged
+
     def count_draw(self, where: Site) -> None:
         """Counts how often a line draws, be it one value or an array.
 

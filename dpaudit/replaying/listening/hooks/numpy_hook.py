@@ -243,7 +243,8 @@ class _Heard(Seeded):
             return self.dpaudit_draw("uniform", low, high, size)
         low, high = (_as_parameter(marks.end_marks(end, "uniform")) for end in (low, high))
         coin = self._coin(where, size)
-        if np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1:
+        is_unit = np.ndim(low) == 0 and np.ndim(high) == 0 and low == 0 and high == 1
+        if is_unit and not marks.world.follows_range(where):
             return coin
         return coin * np.subtract(high, low) + low
 

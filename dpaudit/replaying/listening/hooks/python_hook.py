@@ -41,17 +41,19 @@ class HeardRandom(Seeded, _Plain):
 
     def uniform(self, a: Any = 0.0, b: Any = 1.0) -> Any:
         """A coin, scaled."""
+        is_unit = type(a) is type(b) is float and a == 0 and b == 1
         if not marks.world.hears_draw:
             drawn = self.dpaudit_plain.random(self)
         else:
             where, world = site(), marks.world
+            is_unit = is_unit and not world.follows_range(where)
             self.dpaudit_count_draw(where)
             if not world.natural:
                 drawn = single_coin(where, lambda stream: stream.random())
             else:
                 drawn = self.dpaudit_draw("random")
                 drawn = coins.coin(drawn, where) if where[:2] in world.bent else drawn
-        return drawn if type(a) is type(b) is float and a == 0 and b == 1 else a + (b - a) * drawn
+        return drawn if is_unit else a + (b - a) * drawn
 
     @intercepted
     def getrandbits(self, k: int) -> Any:
