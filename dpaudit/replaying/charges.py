@@ -588,23 +588,26 @@ def _charge_rounds(
     if len(kinds) != 1 or len(kinds[0]) < len(numbers):
         return None
     own = first.numbers[kept].tolist()
+    turn = 1.0
     if first.kind is SelectionKind.ORDERED:
         if len(selections) > 1 or len(own) < len(first.numbers):
             return None
-        places = first.outcome[:0:-1].tolist()
+        is_turned = bool(np.all(first.factor < 0))  # as by `argsort(-scores)`
+        turn = -1.0 if is_turned else 1.0
+        places = first.outcome[:-1].tolist() if is_turned else first.outcome[:0:-1].tolist()
     else:
         winners = _winners(selections)
         if winners is None:
             return None
         places = [own.index(winner) for winner in winners]
+    factor, offset = turn * first.factor[kept], turn * first.offset[kept]
     worlds = []
     for world in (0, 1):
         scores = answers.scores(own, world)
-        law = scale_law(scores.law, first.factor[kept])
+        law = scale_law(scores.law, factor)
         if law is None:
             return None
-        before = scores.before * first.factor[kept] + first.offset[kept]
-        worlds.append(Scores(before, law))
+        worlds.append(Scores(scores.before * factor + offset, law))
     if len(places) == 1:
         logs = [
             [largest] if (largest := log_largest(scores)) is not None else None for scores in worlds

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.laws import FloatArray
 from dpaudit.replaying.messages import are_same
-from dpaudit.replaying.transcript import Pair, Question, Transcript
+from dpaudit.replaying.selections import Scores, is_integrable, log_largest
+from dpaudit.replaying.transcript import Pair, Question, SelectionKind, Transcript
 
 FitAlone = Callable[[World, Mapping[Question, tuple[int, ...]]], Transcript]
 """A fit of one world whose choices are these, and all else as drawn, in every fit alike."""
@@ -28,11 +30,13 @@ class Gaps:
     """The ranges of a uniform draw in one world.
 
     Attributes:
+        given: What their probabilities follow from: these, or the scores before noise.
         chances: The probability of each.
         lows: Their lower ends; NaN for one that is never picked.
         highs: Their upper ends.
     """
 
+    given: FloatArray
     chances: FloatArray
     lows: FloatArray
     highs: FloatArray
@@ -93,6 +97,13 @@ class GapDraw:
         return Pair(*(gaps.chances_of(self.edges) for gaps in self.gaps))
 
 
+class _Picks(NamedTuple):
+    """How a range is picked: what its probabilities follow from, and these."""
+
+    given: FloatArray
+    chances: FloatArray
+
+
 def find_gap_draws(fit: FitAlone, *, most: int) -> dict[Question, GapDraw]:
     """The draws from ranges that depend on data, by the question that picks the range.
 
@@ -103,24 +114,44 @@ def find_gap_draws(fit: FitAlone, *, most: int) -> dict[Question, GapDraw]:
     first = {world: fit(world, {}) for world in World}
     if not all(transcript.ranges for transcript in first.values()):
         return {}
+    inside, outside = (_find_picks(first[world]) for world in World)
     draws = {}
-    for question in first[World.IN].picked:
-        tables = {world: own.picked.get(question, np.zeros(0)) for world, own in first.items()}
-        needed = sum(map(np.count_nonzero, tables.values()))
-        if needed > most or are_same(tables[World.IN], tables[World.OUT]):
+    for question in [question for question in inside if question in outside]:
+        picks = {World.IN: inside[question], World.OUT: outside[question]}
+        needed = sum(int(np.count_nonzero(own.chances)) for own in picks.values())
+        if needed > most or are_same(inside[question].given, outside[question].given):
             continue
-        inside = _sweep(fit, World.IN, question, tables[World.IN])
-        most -= needed if inside else 2
-        outside = _sweep(fit, World.OUT, question, tables[World.OUT]) if inside else None
-        if inside and outside and inside[0] == outside[0]:
-            draws[question] = GapDraw(inside[0], (inside[1], outside[1]))
+        swept = _sweep(fit, World.IN, question, picks[World.IN])
+        most -= needed if swept else 2
+        other = _sweep(fit, World.OUT, question, picks[World.OUT]) if swept else None
+        if swept and other and swept[0] == other[0]:
+            draws[question] = GapDraw(swept[0], (swept[1], other[1]))
     return draws
 
 
+def _find_picks(transcript: Transcript) -> dict[Question, _Picks]:
+    """The choices of a fit alone, and the largest scores that are used for nothing else."""
+    picks = {question: _Picks(own, own) for question, own in transcript.picked.items()}
+    for selection in transcript.selections:
+        numbers = selection.numbers
+        is_plain = np.all(selection.factor == 1) and not np.any(selection.offset)
+        if selection.kind is not SelectionKind.LARGEST or not is_plain:
+            continue
+        for step in transcript.noisy:
+            is_alone = np.array_equal(step.numbers, numbers) and not step.draws and not step.is_lost
+            if not is_alone or step.laws is None or not is_integrable(step.laws[0]):
+                continue
+            logs = log_largest(Scores(step.before.inside, step.laws[0]))
+            if logs is not None and transcript.released.isdisjoint(numbers.tolist()):
+                picks[step.key] = _Picks(step.before.inside, np.exp(logs))
+    return picks
+
+
 def _sweep(
-    fit: FitAlone, world: World, question: Question, chances: FloatArray
+    fit: FitAlone, world: World, question: Question, picks: _Picks
 ) -> tuple[Question, Gaps] | None:
     """The draw whose range follows a choice, and its ranges; None if there is not just one."""
+    chances = picks.chances
     places, ranges = np.flatnonzero(chances), list[Mapping[Question, tuple[float, float]]]()
     for place in places.tolist():
         transcript = fit(world, {question: (place,)})
@@ -136,4 +167,4 @@ def _sweep(
     ends[:, places] = np.transpose([own[moved[0]] for own in ranges])
     if not np.all(ends[0, places] < ends[1, places]):
         return None
-    return moved[0], Gaps(chances=chances, lows=ends[0], highs=ends[1])
+    return moved[0], Gaps(given=picks.given, chances=chances, lows=ends[0], highs=ends[1])

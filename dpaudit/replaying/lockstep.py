@@ -347,6 +347,7 @@ class _Match:
         self._gap_draws = worlds.gap_draws
         # the values of gap draws of this fit, and the ranges from which each world draws them
         self._from_gaps: dict[Question, tuple[float, Pair]] = {}
+        self._scores: set[int] = set()  # answers of world "in" that pick a gap
         self._processes, self._free_seeds = worlds.processes.worlds, worlds.free_seeds
         schema = self._processes[World.IN].session.start.schema
         sizes = {world: schema.rows_asked(table) for world, table in order.tables.items()}
@@ -384,6 +385,11 @@ class _Match:
         """
         while True:
             questions = {world: self._next_shared_question(world, fits[world]) for world in fits}
+            asking = [world for world, own in questions.items() if own and own["kind"] == "rows"]
+            if len(asking) < len(fits):  # the size is the number of records by chance
+                for world in asking:
+                    self._reply(world, {"shared": False})
+                    questions[world] = self._next_shared_question(world, fits[world])
             ended = [world for world, message in questions.items() if message is None]
             if len(ended) == len(questions):
                 return
@@ -505,7 +511,9 @@ class _Match:
         transcript = self.transcript
         for world, message in self._ended.items():
             self.lines.bent.update((file, line) for file, line in message["bent"])
-            if not self._lone or world is World.IN:  # whose answers have other numbers then
+            if (
+                not (self._lone or self._scores) or world is World.IN
+            ):  # whose answers have other numbers then
                 transcript.released |= set(numbers_of(message["released"]).tolist())
                 transcript.sampled_from = int(message["sampled_from"])
             transcript.unfollowed += [
@@ -665,7 +673,9 @@ class _Match:
             told = Unfollowed(site, more["text"], more["told"] == "subsample")
             self.transcript.unfollowed.append(told)
         elif kind == "select":
-            self.transcript.selections.append(selection_of(site, more, is_equal=is_equal))
+            selection = selection_of(site, more, is_equal=is_equal)
+            if not self._scores.issuperset(selection.answers):
+                self.transcript.selections.append(selection)
         elif kind == "range":
             # a draw that is scaled or shifted again has another range
             self._ranges[more["name"]] = self._key("range", site), (more["low"], more["high"])
@@ -703,6 +713,8 @@ class _Match:
         return {"equal": equal}
 
     def _on_answer(self, site: Site, sides: Sides) -> Any:
+        if ("answer", site, self._turns["answer", site] + 1) in self._gap_draws:
+            return self._pick_by_noise(self._key("answer", site), sides)
         shapes = [np.shape(side["before"]) for side in sides]
         if shapes[0] != shapes[1]:
             elements = range(0) if self.transcript.tosses else lone_elements(*sides)
@@ -721,6 +733,17 @@ class _Match:
         value = self._answer_of(site, before, noise, sides)
         self._add_step(site, before, sides, value, key=self._key("answer", site))
         return {"value": value.reshape(shapes[0])}
+
+    def _pick_by_noise(self, key: Question, sides: Sides) -> Any:
+        """Scores whose largest picks a gap; their values are of no other use."""
+        befores = [flat(side["before"]) for side in sides]
+        replies = []
+        for side, place in zip(sides, self._pick_gaps(key, sides, befores), strict=True):
+            value = flat(side["before"]) + flat(side["noise"])
+            value[place] = np.max(value) + 1.0
+            replies.append({"value": value.reshape(np.shape(side["before"]))})
+        self._scores |= {int(sides[0]["first"]) + place for place in range(befores[0].size)}
+        return tuple(replies)
 
     def _answer_lone(
         self, asked: Mapping[str, Any], element: int, parting: Parting
@@ -744,6 +767,10 @@ class _Match:
         """The value before noise in the base world plus noise, as drawn or as ordered."""
         key = ("answer", site, self._turns["answer", site] + 1)
         drawn = np.asarray(before[self._base] + noise)
+        if key in self.order.chosen:
+            [place] = self.order.chosen[key]
+            drawn[place] = np.max(drawn) + 1.0
+            return drawn
         if key in self.order.values and self.order.values[key].size == noise.size:
             return np.where(np.isnan(self.order.values[key]), drawn, self.order.values[key])
         if key in self.order.nudged:
@@ -811,7 +838,8 @@ class _Match:
     def _on_choose(self, site: Site, sides: Sides) -> Any:
         key = self._key("choose", site)
         if key in self._gap_draws:
-            return self._pick_gaps(key, sides)
+            picked = self._pick_gaps(key, sides, [_normalize(side["weights"]) for side in sides])
+            return tuple({"places": np.array([place])} for place in picked)
         tables = _shares(site, sides)
         base = tables[self._base]
         places = self._rng.choice(len(base), size=int(sides[0]["count"]), p=base)
@@ -821,13 +849,16 @@ class _Match:
         self._add_choice(key, [tables] * len(places), places, is_late=sides[0]["late"])
         return {"places": places}
 
-    def _pick_gaps(self, key: Question, sides: Sides) -> Any:
-        """Picks the gap in each world from which the same value is drawn."""
-        draw, own = self._gap_draws[key], [_normalize(side["weights"]) for side in sides]
-        gaps = draw.gaps[self._base]
+    def _pick_gaps(self, key: Question, sides: Sides, own: Sequence[FloatArray]) -> list[int]:
+        """Picks the gap in each world from which the same value is drawn.
+
+        Raises:
+            _Parted: If what their probabilities follow from is not as it was found.
+        """
+        draw = self._gap_draws[key]
         for world in self.order.worlds:
             at = WORLDS.index(world)
-            if not are_same(own[at], draw.gaps[at].chances):  # it follows an earlier answer
+            if not are_same(own[at], draw.gaps[at].given):  # it follows an earlier answer
                 values = (f"{table.size} places" for table in own)
                 raise _Parted(PartKind.SHAPES, (key[1], key[1]), *values)
         if key in self.order.chosen:
@@ -835,13 +866,12 @@ class _Match:
             value = float(draw.edges[cell : cell + 2].mean())
         else:
             share = self._rng.random() if self.order.edge is None else self.order.edge
-            value = gaps.draw(self._rng, share)
-        picked = [side.place_of(value) for side in draw.gaps]
+            value = draw.gaps[self._base].draw(self._rng, share)
         ends = [side.ends_of(value) for side in draw.gaps]
         self._from_gaps[draw.question] = value, Pair(*ends)
         cells = np.searchsorted(draw.edges, [value], side="right") - 1
         self._add_choice(key, [draw.table], cells, is_late=sides[0]["late"])
-        return tuple({"places": np.array([place])} for place in picked)
+        return [side.place_of(value) for side in draw.gaps]
 
     def _on_range(self, site: Site, sides: Sides) -> Any:
         """The value of a uniform draw whose range was picked by a choice."""

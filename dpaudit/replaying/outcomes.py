@@ -17,13 +17,13 @@ _FAR: Final = 1e6
 
 
 def costliest_outcomes(transcript: Transcript) -> list[dict[str, Any]]:
-    """Orders of replays in which choices have the outcomes that cost most, either way.
+    """Orders of replays in which choices have the costliest outcomes, either way, or the rarest.
 
     Args:
         transcript: A replay.
 
     Returns:
-        Fields of `lockstep.Order`, at most two of them for each choice, the costliest first.
+        Fields of `lockstep.Order`, at most three of them for each choice, the costliest first.
     """
     orders: list[tuple[float, dict[str, Any]]] = []
     for choice in transcript.choices:
@@ -44,11 +44,13 @@ def costliest_outcomes(transcript: Transcript) -> list[dict[str, Any]]:
 
 
 def _costliest_places(cost: TableCost) -> list[int]:
-    """The places of a table whose probabilities differ most, either way."""
+    """The places of a table whose probabilities differ most, either way, and the rarest."""
     inside, outside = cost.tables
     with np.errstate(divide="ignore", invalid="ignore"):
         losses = np.nan_to_num(np.log(inside / outside), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    return list(dict.fromkeys([int(np.argmax(losses)), int(np.argmin(losses))]))
+    likely = np.where(inside + outside > 0, inside + outside, np.inf)
+    places = np.argmax(losses), np.argmin(losses), np.argmin(likely)
+    return list(dict.fromkeys(map(int, places)))
 
 
 def _outcome(choice: ChoiceStep, place: int) -> tuple[int, ...]:

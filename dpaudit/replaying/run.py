@@ -404,9 +404,11 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
 
 def follow_gap_draws(fits: Fits, findings: ReplayFindings) -> None:
     """Finds draws from ranges whose ends depend on data, and replays with equal values of them."""
-    choices = [choice for pilot in findings.pilots for choice in pilot.choices]
-    is_likely = findings.goes_around or any(not choice.is_late for choice in choices)
-    if not is_likely or fits.pace > _SLOW:
+    picks = any(
+        pilot.selections or any(not choice.is_late for choice in pilot.choices)
+        for pilot in findings.pilots
+    )
+    if not (findings.goes_around or picks) or fits.pace > _SLOW:
         return
 
     def fit(world: World, chosen: Mapping[Question, tuple[int, ...]]) -> Transcript:
@@ -477,7 +479,9 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
                 break
             if step.laws is None or step.laws[0].whole or step.draws:
                 continue
-            units = (step.answer - step.before.inside) / step.scales.inside
+            finite = np.isfinite(step.before.inside)
+            noise = step.answer[finite] - step.before.inside[finite]
+            units = noise / step.scales.inside[finite]
             for unit in np.abs(units[:_MOST_UNITS]).round(10).tolist():
                 first = known.setdefault(unit, step)
                 if unit and first.key != step.key:

@@ -37,6 +37,14 @@ def by_python(ends: Any, chances: Any, seed: int) -> float:
     return round(rng.uniform(float(ends[gap]), float(ends[gap + 1])), 3)
 
 
+def by_gumbel_noise(ends: Any, chances: Any, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    with np.errstate(divide="ignore"):
+        scores = np.log(chances)
+    gap = np.argmax(scores + rng.gumbel(size=len(scores)))
+    return float(rng.uniform(ends[gap], ends[gap + 1]))
+
+
 def by_a_loop(ends: Any, chances: Any, seed: int) -> float:
     rng = np.random.default_rng(seed)
     left, gap = rng.random(), 0
@@ -90,7 +98,7 @@ class Median:
 
 
 @pytest.mark.usefixtures("worlds")
-@pytest.mark.parametrize("draw", [by_choice, by_search, by_python])
+@pytest.mark.parametrize("draw", [by_choice, by_search, by_python, by_gumbel_noise])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_a_median_spends_the_ratio_of_its_densities(draw: Draw, neighbours: str) -> None:
     generator = Median(draw)
@@ -116,7 +124,7 @@ def test_what_is_said_of_the_gap_itself_refutes_no_proof(draw: Draw, rate: float
 
 def test_the_costliest_outcomes_are_ordered_by_place_or_by_comparison() -> None:
     site = Site("code.py", 1, "fit")
-    table = Pair(np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6]))
+    table = Pair(np.array([0.5, 0.25, 0.25]), np.array([0.1, 0.25, 0.65]))
     place, compared = ("choose", site, 1), ("choose", site, 2)
     given: dict[str, Any] = {
         "site": site,
@@ -134,6 +142,8 @@ def test_the_costliest_outcomes_are_ordered_by_place_or_by_comparison() -> None:
     assert costliest_outcomes(transcript) == [
         {"chosen": {place: (0,)}},
         {"chosen": {place: (2,)}},
+        {"chosen": {place: (1,)}},
         {"chosen": {compared: (True,)}},
         {"chosen": {compared: (False, False)}},
+        {"chosen": {compared: (False, True)}},
     ]

@@ -381,6 +381,8 @@ def test_top_k_of_gumbel_noise_costs_k_exponential_mechanisms() -> None:
         total += float(np.max(np.abs(np.log(tables[0] / tables[1]))))
         left[place] = False
     assert whole.value == pytest.approx(total)
+    turned = selection(ORDERED, range(5), [4, 2, 3, 0, 1], factor=-np.ones(5))
+    assert spent(transcript_of(step, turned)).value == whole.value  # by `argsort(-scores)`
     other = transcript_of(scores([1, 0, 1, 0, 1], laplace(4.0, 5)), order)
     assert spent(other).value == pytest.approx(3 / 4)
     assert spent(other).note == "if all scores were released"
