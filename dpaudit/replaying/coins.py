@@ -31,7 +31,7 @@ from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, IntArray
-from dpaudit.replaying.lockstep import FinishedFit
+from dpaudit.replaying.orders import FinishedFit
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.record import GuessesFound
 from dpaudit.replaying.release import ReleaseFeatures

@@ -14,7 +14,8 @@ import pandas as pd
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.lockstep import FinishedFit, Order, Worlds
+from dpaudit.replaying.lockstep import Worlds
+from dpaudit.replaying.orders import FinishedFit, Order
 from dpaudit.replaying.processes import WORLDS, Processes
 from dpaudit.replaying.release import without_model
 from dpaudit.replaying.transcript import FitRelease, Site, Transcript
@@ -33,7 +34,7 @@ class Fits:
         spec: What is replayed.
         watches_state: Whether the fitted model counts as released.
         say: Called with a line of progress.
-        keeps: As in `lockstep.Order`.
+        keeps: As in `orders.Order`.
         count: Fits so far.
         seconds: Time of each pair in lock-step.
         seeds: The numbers of the fits in which each seed was seen, by the line of noise.
@@ -95,7 +96,7 @@ class Fits:
             wanted: The world and the number of each.
             is_heard: Whether their draws are heard.
             keeps_tables: Whether the synthetic tables are wanted.
-            redraws: As in `lockstep.Order`.
+            redraws: As in `orders.Order`.
         """
 
         def run(world: World, number: int) -> FinishedFit:
@@ -140,8 +141,7 @@ class Fits:
     def in_processes(self, processes: Processes) -> Fits:
         """The same fits in other processes, which ask at the same lines."""
         fits = Fits(processes, self.spec, self.watches_state, self.say, self.keeps)
-        fits.worlds.lines, fits.worlds.free_seeds = self.worlds.lines, self.worlds.free_seeds
-        fits.worlds.gap_draws = self.worlds.gap_draws
+        fits.worlds.learned = self.worlds.learned
         return fits
 
     @property

@@ -64,8 +64,9 @@ class Gaps:
         return float(self.lows[place] + share * (self.highs[place] - self.lows[place]))
 
     def place_of(self, value: float) -> int:
-        """The range from which a value was drawn most likely; any if it lies in none."""
-        return int(np.argmax(self.density * ((self.lows <= value) & (value < self.highs))))
+        """The range from which a value was drawn most likely; the likeliest if it lies in none."""
+        inside = self.density * ((self.lows <= value) & (value <= self.highs))  # it may be rounded
+        return int(np.argmax(inside if inside.any() else self.chances))
 
     def ends_of(self, value: float) -> FloatArray:
         """The ends of that range."""
@@ -160,7 +161,9 @@ def _sweep(
             return None
         if len(ranges) == 2 and ranges[0] == ranges[1]:
             return None  # no range follows this choice
-    moved = [draw for draw in ranges[0] if len({own[draw] for own in ranges}) > 1]
+    moved = [
+        draw for draw in ranges[0] if len({own[draw] for own in ranges}) > 1 or places.size == 1
+    ]
     if len(moved) != 1:
         return None
     ends = np.full((2, chances.size), np.nan)

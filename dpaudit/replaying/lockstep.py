@@ -3,61 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dpaudit.errors import ReplayError, TrialError, WorldEndedError
 from dpaudit.external.session import WorkerError
 from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
-from dpaudit.replaying.gaps import GapDraw
-from dpaudit.replaying.joint_noise import StepNoise, join_noise
-from dpaudit.replaying.laws import FloatArray, IntArray
-from dpaudit.replaying.messages import (
-    Comparison,
-    are_same,
-    as_text,
-    law_of_parts,
-    lone_elements,
-    lone_places,
-    release_of,
-    selection_of,
-    table_of,
-)
+from dpaudit.replaying.match import Match, Parted, Restart
+from dpaudit.replaying.orders import FinishedFit, Learned, Order
 from dpaudit.replaying.processes import WORLDS, Processes
 from dpaudit.replaying.transcript import (
-    ChoiceStep,
-    LoneDraw,
-    NoisyStep,
-    Pair,
     Parting,
     PartKind,
-    Question,
-    RedrawnNoise,
-    Site,
-    Toss,
-    Transcript,
     Unfollowed,
-    flat,
-    numbers_of,
 )
 
-MOST_ALIGNED: Final = 50
-"""The places tried of a draw that only one world makes, among those of equal values."""
 MOST_ASKED: Final = 200
 """A fit is given up if more lines than this turn out to depend on the data."""
-HIDDEN: Final = -311.0
-"""Where a draw lies that only one world makes, in scales: below any threshold."""
-NUDGE: Final = 1e-7
-"""A change of an answer that no selection should notice, in its own units."""
 _PASSED_ON: Final = (
     "own_coins",
     "edge",
@@ -70,141 +37,6 @@ _PASSED_ON: Final = (
 """Fields of an order that are sent to the worlds unchanged."""
 Sides = Sequence[dict[str, Any]]
 """The same question of both worlds."""
-_ASKABLE: Final = frozenset(("choose", "coin", "operand", "located", "spend", "zero"))
-"""Kinds of notes that become questions if their line is asked."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """How a fit in each world, or in one, is made.
-
-    Attributes:
-        number: Names its streams: seeds, coins and answers.
-        tables: What each world trains on; one world alone if there is one table.
-        rows: Synthetic rows.
-        is_natural: Whether the code draws by itself, and nothing is asked.
-        is_heard: Whether the draws of such a fit are heard.
-        base: The world whose law answers are drawn from.
-        apart: Every answer that moves lies this many scales from its value before noise; None for
-            noise as drawn.
-        placed: The same for single answers, by question; NaN for noise as drawn.
-        values: The values of single answers, by question; NaN for noise as drawn.
-        chosen: The outcomes of choices, by question: the place, or for a uniform draw whether it is
-            below each of its first limits.
-        notes_ranges: Whether the ranges of single uniform draws are noted.
-        nudged: Questions whose answers are changed by a little, in both worlds alike.
-        edge: The value of every uniform draw; None for draws.
-        wide: What all noise is multiplied by.
-        own_coins: How the record's own coins fall: all "in", all "out", or in turn: "even" begins
-            with one that is in, "odd" with one that is out.
-        keeps: Whether a comparison that holds puts a record into a sub-sample, or one that fails.
-        most_draws: A fit with more draws is ended.
-        samples: Rows and seed of further samples.
-        watches_state: Whether the state of the fitted model is compared.
-        keeps_tables: Whether the synthetic tables are wanted.
-        redraws: How often a natural fit draws again from each sampler of a library.
-    """
-
-    number: int
-    tables: Mapping[World, pd.DataFrame]
-    rows: int
-    is_natural: bool = False
-    is_heard: bool = True
-    base: World = World.IN
-    apart: float | None = None
-    placed: Mapping[Question, FloatArray] = field(default_factory=dict)
-    values: Mapping[Question, FloatArray] = field(default_factory=dict)
-    chosen: Mapping[Question, tuple[int, ...]] = field(default_factory=dict)
-    notes_ranges: bool = False
-    nudged: Collection[Question] = ()
-    edge: float | None = None
-    wide: float = 1.0
-    own_coins: str = "in"
-    keeps: bool = True
-    most_draws: int | None = None
-    samples: tuple[tuple[int, int], ...] = ()
-    watches_state: bool = True
-    keeps_tables: bool = False
-    redraws: int = 0
-
-    @property
-    def mode(self) -> str:
-        """The mode of the fit, as the worlds name it."""
-        if not self.is_natural:
-            return "lockstep"
-        return "natural" if self.is_heard else "unheard"
-
-    @property
-    def worlds(self) -> tuple[World, ...]:
-        """The worlds that fit."""
-        return tuple(self.tables)
-
-
-class FinishedFit(NamedTuple):
-    """A transcript and the synthetic tables of both worlds; None for one that is unwanted."""
-
-    transcript: Transcript
-    tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
-
-
-class _Restart(Exception):  # noqa: N818 - it is no error
-    """The fit restarts with one more line as a question."""
-
-
-class _Parted(Exception):  # noqa: N818 - it is no error
-    """The worlds have parted."""
-
-    def __init__(
-        self, kind: PartKind, sites: tuple[Site | None, Site | None], *values: str
-    ) -> None:
-        super().__init__()
-        self.parting = Parting(kind=kind, sites=sites, values=(values[0], values[-1]))
-
-
-class _Lines(NamedTuple):
-    """Lines that need more than notes, found by earlier attempts.
-
-    Attributes:
-        asked: Their values differ between the worlds: their notes have become questions.
-        located: Their samplers add noise to data, which may be 0.
-        loops: They draw one coin per record.
-        bent: They make noise of uniform draws by a formula.
-        ranged: They draw from ranges whose ends depend on the data.
-    """
-
-    asked: set[tuple[str, int]]
-    located: set[tuple[str, int]]
-    loops: set[tuple[str, int]]
-    bent: set[tuple[str, int]]
-    ranged: set[tuple[str, int]]
-
-
-@dataclass
-class Alignment:
-    """Where world "in" makes draws that world "out" lacks.
-
-    Among equal values each may be the one that only world "in" has: they are tried in turn.
-
-    Attributes:
-        turns: Lines in a loop that world "in" passes once more: the possible turns, and how that
-            showed.
-        tried: How many places were tried before.
-        most: The largest number of possible places.
-    """
-
-    turns: dict[Site, tuple[range, Parting]] = field(default_factory=dict)
-    tried: int = 0
-    most: int = 1
-
-    def choose(self, places: range) -> int:
-        """The place to try, the last one first."""
-        self.most = max(self.most, min(len(places), MOST_ALIGNED))
-        return places[-1 - min(self.tried, len(places) - 1)]
-
-    def advance(self) -> bool:
-        """Turns to the next place; returns whether there is another one."""
-        self.tried += 1
-        return self.tried < self.most
 
 
 class Worlds:
@@ -223,15 +55,7 @@ class Worlds:
         rng: Callable[[str, int], np.random.Generator],
     ) -> None:
         self.processes, self.places, self.rng = processes, tuple(places), rng
-        self.lines = _Lines(set(), set(), set(), set(), set())
-        self.alignment = Alignment()
-        self.gap_draws: dict[Question, GapDraw] = {}
-        self.free_seeds: set[Site] = set()
-
-    def follow(self, gap_draws: Mapping[Question, GapDraw]) -> None:
-        """Gives both worlds equal values of these draws from now on, by the choices before them."""
-        self.gap_draws.update(gap_draws)
-        self.lines.ranged.update(draw.question[1][:2] for draw in gap_draws.values())
+        self.learned = Learned()
 
     def run(self, order: Order) -> FinishedFit:
         """One fit in each world of an order.
@@ -241,11 +65,14 @@ class Worlds:
             ReplayError: If too many lines depend on the data to be followed.
         """
         started = time.monotonic()
-        while len(self.lines.asked) < MOST_ASKED:
-            match = _Match(self, order)
+        while len(self.learned.lines.asked) < MOST_ASKED:
+            # of a unit each row would have a coin of its own: the law of several is not followed
+            place = self.places[0] if len(self.places) == 1 else None
+            answers = self.rng("answers", order.number)
+            match = Match(self.learned, order, self.processes, place, answers)
             try:
                 fit = self._run_once(match, order)
-            except _Restart:
+            except Restart:
                 continue
             fit.transcript.seconds = time.monotonic() - started
             return fit
@@ -254,7 +81,7 @@ class Worlds:
             "follow this generator; audit it with `dpaudit audit`"
         )
 
-    def _run_once(self, match: _Match, order: Order) -> FinishedFit:
+    def _run_once(self, match: Match, order: Order) -> FinishedFit:
         self.processes.children.clear()
         seed, sample_seed = (
             int(self.rng(role, order.number).integers(2**31)) for role in ("seed", "sample seed")
@@ -275,22 +102,22 @@ class Worlds:
         parting, again = None, False
         try:
             match.run(fits)
-        except _Parted as parted:
+        except Parted as parted:
             parting, again = parted.parting, match.finds_lone_turn(parted.parting)
-        except _Restart:
+        except Restart:
             again = True
         match.dismiss(fits)
         results = [_result_of(world, fits.get(world)) for world in WORLDS]
         for world in order.worlds:
             match.end(world)
         if again:
-            raise _Restart
+            raise Restart
         transcript = match.transcript
         transcript.failures = (results[0][1], results[1][1])
         if parting is None and transcript.failures == (None, None):
             try:
                 match.compare_notes()
-            except _Parted as parted:
+            except Parted as parted:
                 parting = parted.parting
         failed = [failure is not None for failure in transcript.failures]
         if parting is None and len(fits) > 1 and failed[0] != failed[1]:
@@ -304,7 +131,7 @@ class Worlds:
         match.finish()
         return FinishedFit(transcript, (results[0][0], results[1][0]))
 
-    def _begin(self, world: World, match: _Match, order: Order) -> None:
+    def _begin(self, world: World, match: Match, order: Order) -> None:
         own, other = match.lengths if world is World.IN else match.lengths[::-1]
         control = self.processes.worlds[world].control
         control.send(
@@ -317,7 +144,7 @@ class Worlds:
                 "kept": order.keeps,
                 "watch_state": order.watches_state,
                 **{name: getattr(order, name) for name in _PASSED_ON},
-                **{name: sorted(lines) for name, lines in self.lines._asdict().items()},
+                **{name: sorted(lines) for name, lines in self.learned.lines._asdict().items()},
             }
         )
         control.receive()
@@ -336,651 +163,3 @@ def _result_of(
     except TrialError as error:
         ended = "dpaudit has ended this fit" in str(error)
         return None, "ended" if ended else reason_of(error)
-
-
-class _Match:
-    """The questions of one fit in both worlds, or in one."""
-
-    def __init__(self, worlds: Worlds, order: Order) -> None:
-        self.order, self.lines, self._alignment = order, worlds.lines, worlds.alignment
-        self._base = WORLDS.index(order.base if len(order.worlds) > 1 else order.worlds[0])
-        self._gap_draws = worlds.gap_draws
-        # the values of gap draws of this fit, and the ranges from which each world draws them
-        self._from_gaps: dict[Question, tuple[float, Pair]] = {}
-        self._scores: set[int] = set()  # answers of world "in" that pick a gap
-        self._processes, self._free_seeds = worlds.processes.worlds, worlds.free_seeds
-        schema = self._processes[World.IN].session.start.schema
-        sizes = {world: schema.rows_asked(table) for world, table in order.tables.items()}
-        alone = next(iter(sizes.values()))
-        self.lengths = (sizes.get(World.IN, alone), sizes.get(World.OUT, alone))
-        # of a unit each row would have a coin of its own, and the law of several is not followed
-        self.place = worlds.places[0] if len(worlds.places) == 1 else None
-        self.transcript = Transcript()
-        self._rng = worlds.rng("answers", order.number)
-        self._turns: Counter[tuple[str, Site]] = Counter()
-        self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
-        self._noises: list[StepNoise] = []
-        self._waiting: set[World] = set()
-        self._ended: dict[World, dict[str, Any]] = {}
-        # single values before noise, by line, and the numbers of answers that only "in" has
-        self._single: dict[World, dict[Site, list[float]]] = {
-            world: defaultdict(list) for world in WORLDS
-        }
-        self._lone: set[int] = set()
-        # the latest range of each uniform draw, by where it lies in memory
-        self._ranges: dict[int, tuple[Question, tuple[float, float]]] = {}
-        # comparisons of single uniform draws, by where they lie in memory, and in order
-        self._coins: dict[int, list[Comparison]] = {}
-        self._ordered: dict[int, tuple[int, ...]] = {}
-        self._compared: list[tuple[Site, Question, int | None, list[Comparison]]] = []
-
-    # -- the exchange ----------------------------------------------------------------------------
-
-    def run(self, fits: Mapping[World, Future[Any]]) -> None:
-        """Answers questions until the fits are over.
-
-        Raises:
-            _Parted: If the worlds part.
-            _Again: If a line must become a question.
-        """
-        while True:
-            questions = {world: self._next_shared_question(world, fits[world]) for world in fits}
-            asking = [world for world, own in questions.items() if own and own["kind"] == "rows"]
-            if len(asking) < len(fits):  # the size is the number of records by chance
-                for world in asking:
-                    self._reply(world, {"shared": False})
-                    questions[world] = self._next_shared_question(world, fits[world])
-            ended = [world for world, message in questions.items() if message is None]
-            if len(ended) == len(questions):
-                return
-            if ended:
-                if (error := fits[ended[0]].exception()) is not None:
-                    values = (reason_of(error), "goes on")
-                    values = values if ended[0] is World.IN else values[::-1]
-                    raise _Parted(PartKind.FAILURE, (None, None), *values)
-                self.end(ended[0])
-            self.compare_notes(partial=bool(ended))
-            messages = [questions.get(world, questions[next(iter(questions))]) for world in WORLDS]
-            kinds = [
-                None if message is None else (message["kind"], Site(*message["site"]))
-                for message in messages
-            ]
-            if kinds[0] is None or kinds[0] != kinds[1]:
-                steps = ("no further step" if kind is None else kind[0] for kind in kinds)
-                lines = [None if kind is None else kind[1] for kind in kinds]
-                raise _Parted(PartKind.STEPS, (lines[0], lines[1]), *steps)
-            kind, site = kinds[0]
-            reply = getattr(self, f"_on_{kind}")(site, messages)
-            replies = reply if isinstance(reply, tuple) else (reply, reply)
-            for world in questions:
-                self._reply(world, replies[WORLDS.index(world)])
-
-    def _reply(self, world: World, reply: Any) -> None:
-        self._processes[world].events.send(reply)
-        self._waiting.discard(world)
-
-    def dismiss(self, fits: Mapping[World, Future[Any]]) -> None:
-        """Ends the fits that still wait."""
-        for world, fit in fits.items():
-            message: dict[str, Any] | None = {} if world in self._waiting else None
-            while message is not None or not fit.done():
-                if message is not None:
-                    self._take_sites(world, message)
-                    with suppress(OSError):
-                        self._processes[world].events.send({"part": True})
-                message = self._next_question(world, fit)
-
-    def _next_shared_question(self, world: World, fit: Future[Any]) -> dict[str, Any] | None:
-        """The next question that both worlds ask; those of one world alone are answered."""
-        while (message := self._next_question(world, fit)) is not None:
-            self._waiting.add(world)
-            self._take(world, message)
-            if not self._is_lone(world, message):
-                break
-            site = Site(*message["site"])
-            known = self._alignment.turns.get(site)
-            parting = self.transcript.lone[-1].parting if known is None else known[1]
-            self._reply(world, self._answer_lone(message, 0, parting))
-        return message
-
-    def _is_lone(self, world: World, message: Mapping[str, Any]) -> bool:
-        """Whether only world "in" asks this, in the turn of a loop that the other world lacks."""
-        if message["kind"] != "answer" or len(self.order.worlds) == 1 or world is not World.IN:
-            return False
-        if message.get("on") is not None:  # more noise on an answer
-            return self._lone.issuperset(numbers_of(message["on"]).tolist())
-        site = Site(*message["site"])
-        turn = len(self._single[world][site]) - 1
-        lawful = law_of_parts(message["parts"]) is not None and not self.transcript.tosses
-        if not lawful or np.size(message["before"]) != 1 or site not in self._alignment.turns:
-            return False
-        return self._alignment.choose(self._alignment.turns[site][0]) == turn
-
-    def finds_lone_turn(self, parting: Parting) -> bool:
-        """Whether world "in" asks once more at a line, all its other values being equal."""
-        for site, values in self._single[World.IN].items():
-            others = self._single[World.OUT][site]
-            turns = lone_places(np.array(values), np.array(others))
-            if turns and site not in self._alignment.turns:
-                self._alignment.turns[site] = turns, parting
-                return True
-        return False
-
-    def _next_question(self, world: World, fit: Future[Any]) -> dict[str, Any] | None:
-        """The next question of a world; None if its fit is over."""
-        channel = self._processes[world].events
-        while True:
-            done = fit.done()  # checked first: it may have sent a message before it ended
-            try:
-                if channel.connection.poll(0.0 if done else 0.005):
-                    return channel.receive()
-            except (EOFError, OSError):
-                return None
-            if done:
-                return None
-
-    def _take_sites(self, world: World, message: dict[str, Any]) -> None:
-        self._processes[world].sites += [Site(*site) for site in message.get("sites", ())]
-
-    def _take(self, world: World, message: dict[str, Any]) -> None:
-        """Keeps the notes that come with a message."""
-        self._take_sites(world, message)
-        self._notes[world] += message["log"]
-        is_single = message.get("kind") == "answer" and np.size(message["before"]) == 1
-        if is_single and message.get("on") is None:
-            self._single[world][Site(*message["site"])].append(
-                float(np.ravel(message["before"])[0])
-            )
-        if world is self.order.worlds[0] or len(self.order.worlds) == 1:
-            self.transcript.tosses += [
-                Toss(Site(*where), chance, is_in)
-                for where, chance, is_in in message.get("tosses", ())
-            ]
-
-    def end(self, world: World) -> dict[str, Any]:
-        """Ends a world's fit and takes its last message."""
-        if world not in self._ended:
-            control = self._processes[world].control
-            control.send({"kind": "end"})
-            self._ended[world] = control.receive()
-            self._take(world, self._ended[world])
-        return self._ended[world]
-
-    def finish(self) -> None:
-        """Adds the last messages of the worlds to the transcript."""
-        transcript = self.transcript
-        for world, message in self._ended.items():
-            self.lines.bent.update((file, line) for file, line in message["bent"])
-            if (
-                not (self._lone or self._scores) or world is World.IN
-            ):  # whose answers have other numbers then
-                transcript.released |= set(numbers_of(message["released"]).tolist())
-                transcript.sampled_from = int(message["sampled_from"])
-            transcript.unfollowed += [
-                Unfollowed(Site(*lost[:3]), lost[3]) for lost in message["lost"]
-            ]
-            transcript.bare += [Unfollowed(Site(*bare[:3]), bare[3]) for bare in message["bare"]]
-            transcript.has_samplers |= bool(message["has_samplers"])
-            for file, line, function, text in message["seeds"]:
-                transcript.seeds.setdefault(Site(file, line, function), set()).add(text)
-        if transcript.parting is None:  # of fits that were ended no notes were compared
-            for world, notes in self._notes.items():
-                tells = [
-                    (self._processes[world].sites[note[1]], note[3])
-                    for note in notes
-                    if note[0] == "tell"
-                ]
-                transcript.unfollowed += [Unfollowed(site, more["text"]) for site, more in tells]
-        transcript.unfollowed = list(dict.fromkeys(transcript.unfollowed))
-        first = self._ended[self.order.worlds[0]]
-        transcript.draws = {Site(*draw[:3]): draw[3] for draw in first["draws"]}
-        inside, outside = (
-            release_of(release) if release and failure is None else None
-            for release, failure in zip(
-                (self._ended.get(world, {}).get("release") for world in WORLDS),
-                transcript.failures,
-                strict=True,
-            )
-        )
-        transcript.releases = inside, outside
-        for site, key, toss, comparisons in self._compared:
-            table = table_of(comparisons)
-            if not are_same(*table):
-                places = np.array([len(comparisons)], dtype=np.int64)
-                sides = tuple(is_below for _, _, is_below in comparisons)
-                transcript.choices.append(
-                    ChoiceStep(
-                        site=site, tables=(table,), places=places, toss=toss, key=key, sides=sides
-                    )
-                )
-        transcript.ranges = dict(self._ranges.values())
-        join_noise(transcript, self._noises)
-        keys = {step.key for step in transcript.noisy}
-        transcript.lone = [draw for draw in transcript.lone if draw.key in keys]
-
-    # -- the notes -------------------------------------------------------------------------------
-
-    def compare_notes(self, *, partial: bool = False) -> None:
-        """Compares the notes of both worlds since the last question.
-
-        Raises:
-            _Parted: If they differ and cannot be asked.
-            _Again: If they differ and can be asked.
-        """
-        if len(self.order.worlds) == 1:
-            [world] = self.order.worlds
-            named = self._processes[world].sites
-            for note in self._notes[world]:
-                self._record(named[note[1]], note, is_equal=True)
-            self._notes[world] = []
-            return
-        self._find_loops()
-        self._compare_coins()
-        self._drop_lone_notes()
-        inside, outside = (self._notes[world] for world in WORLDS)
-        for first, second in zip(inside, outside, strict=False):
-            sites = (
-                self._processes[World.IN].sites[first[1]],
-                self._processes[World.OUT].sites[second[1]],
-            )
-            if first[0] != second[0] or sites[0] != sites[1]:
-                raise _Parted(PartKind.STEPS, sites, first[0], second[0])
-            is_equal = first[2] == second[2]
-            if first[0] == "seed" and sites[0] in self._free_seeds:
-                continue
-            if not is_equal and self._are_alike(first, second):
-                self.transcript.released.update(numbers_of(first[3]["ids"]).tolist())
-                continue
-            if not is_equal and first[0] != "select":
-                key = sites[0][:2]
-                if first[0] in _ASKABLE and key not in self.lines.asked:
-                    self.lines.asked.add(key)
-                    if first[0] == "located":
-                        self.lines.located.add(key)
-                    raise _Restart
-                kind = PartKind.SEEDS if first[0] == "seed" else PartKind.DRAWS
-                raise _Parted(kind, sites, first[0], second[0])
-            self._record(sites[0], first, is_equal=is_equal)
-        if len(inside) != len(outside) and not partial:
-            longer = WORLDS[0] if len(inside) > len(outside) else WORLDS[1]
-            note = self._notes[longer][min(len(inside), len(outside))]
-            site = self._processes[longer].sites[note[1]]
-            places = (site, None) if longer is World.IN else (None, site)
-            raise _Parted(
-                PartKind.STEPS, places, f"{len(inside)} draws and uses", f"{len(outside)}"
-            )
-        self._notes = {world: [] for world in WORLDS}
-
-    def _find_loops(self) -> None:
-        """Finds lines that draw one coin per record, so that one world lacks the record's coin.
-
-        Raises:
-            _Again: If there is a new one.
-        """
-        counts = [
-            Counter(
-                self._processes[world].sites[note[1]]
-                for note in self._notes[world]
-                if note[0] == "draw"
-            )
-            for world in WORLDS
-        ]
-        long, short = self.lengths
-        for site, many in counts[0].items():
-            few = counts[1][site]
-            # the line drew k times for each record: k * long in one world, k * short in the other
-            each = 0 < few < many and many * short == few * long
-            if each and site[:2] not in self.lines.loops:
-                self.lines.loops.add(site[:2])
-                raise _Restart
-
-    def _compare_coins(self) -> None:
-        """Compares coins apart from other notes: each line has a stream, so order is free."""
-        drawn: list[list[tuple[Site, str]]] = []
-        for world in WORLDS:
-            sites, notes = self._processes[world].sites, self._notes[world]
-            drawn.append([(sites[note[1]], note[2]) for note in notes if note[0] == "draw"])
-            self._notes[world] = [note for note in notes if note[0] != "draw"]
-        if drawn[0] != drawn[1]:
-            differ = {site for site, _ in set(drawn[0]) ^ set(drawn[1])}
-            site = min(differ or {site for side in drawn for site, _ in side})
-            self._say_unfollowed(site, "the draws of this line depend on the record")
-
-    def _drop_lone_notes(self) -> None:
-        """Leaves out what world "in" notes around a draw that only this world makes."""
-        sides = [
-            [(note[0], self._processes[world].sites[note[1]]) for note in self._notes[world]]
-            for world in WORLDS
-        ]
-        more = len(sides[0]) - len(sides[1])
-        if self._lone and more > 0:
-            pairs = zip(*sides, strict=False)
-            start = next((at for at, (own, its) in enumerate(pairs) if own != its), len(sides[1]))
-            del self._notes[World.IN][start : start + more]
-
-    def _are_alike(self, first: list[Any], second: list[Any]) -> bool:
-        """Whether two notes are the same selection, but for answers that one world has alone."""
-        if first[0] != "select" or not self._lone:
-            return False
-        inside, outside = first[3], second[3]
-        kept = ~np.isin(numbers_of(inside["ids"]), list(self._lone))
-        names = [name for name in ("factor", "offset", "limits") if name in inside]
-        return all(np.array_equal(inside[name][kept], outside.get(name)) for name in names)
-
-    def _record(self, site: Site, note: list[Any], *, is_equal: bool) -> None:
-        kind, more = note[0], note[3] or {}
-        if kind == "tell":
-            told = Unfollowed(site, more["text"], more["told"] == "subsample")
-            self.transcript.unfollowed.append(told)
-        elif kind == "select":
-            selection = selection_of(site, more, is_equal=is_equal)
-            if not self._scores.issuperset(selection.answers):
-                self.transcript.selections.append(selection)
-        elif kind == "range":
-            # a draw that is scaled or shifted again has another range
-            self._ranges[more["name"]] = self._key("range", site), (more["low"], more["high"])
-        elif kind == "answer":  # of a natural fit
-            before = Pair(flat(more["before"]), flat(more["before"]))
-            self._add_step(site, before, (more, more), flat(more["value"]))
-        elif kind == "redrawn":
-            drawn = np.asarray(more["drawn"]).reshape(len(more["drawn"]), -1)
-            law = law_of_parts([{**more, "factor": np.ones(drawn.shape[1])}])
-            self.transcript.redrawn.append(RedrawnNoise(site=site, law=law, drawn=drawn))
-
-    # -- the questions ---------------------------------------------------------------------------
-
-    def _on_notes(self, site: Site, sides: Sides) -> Any:
-        del site, sides
-        return {}
-
-    def _on_rows(self, site: Site, sides: Sides) -> Any:
-        inside, outside = (side["size"] for side in sides)
-        if inside == outside:
-            return {"shared": False}
-        if self.place is None or abs(inside - outside) != 1:
-            raise _Parted(PartKind.SHAPES, (site, site), f"size {inside}", f"size {outside}")
-        return {"shared": True, "place": self.place}
-
-    def _on_equal(self, site: Site, sides: Sides) -> Any:
-        first, second = (side["value"] for side in sides)
-        equal, what = are_same(first, second), sides[0]["what"]
-        if not equal and what == "operand":
-            raise _Parted(PartKind.OPERANDS, (site, site), as_text(first), as_text(second))
-        if not equal and what == "spend":
-            self._say_unfollowed(site, "noise or a coin is combined with data by more than a sum")
-        if what == "zero" and self.transcript.tosses:
-            equal = False  # a sum over an empty sub-sample is an answer as well
-        return {"equal": equal}
-
-    def _on_answer(self, site: Site, sides: Sides) -> Any:
-        if ("answer", site, self._turns["answer", site] + 1) in self._gap_draws:
-            return self._pick_by_noise(self._key("answer", site), sides)
-        shapes = [np.shape(side["before"]) for side in sides]
-        if shapes[0] != shapes[1]:
-            elements = range(0) if self.transcript.tosses else lone_elements(*sides)
-            values = (f"shape {shape}" for shape in shapes)
-            parted = _Parted(PartKind.SHAPES, (site, site), *values)
-            if not elements:
-                raise parted
-            element = self._alignment.choose(elements)
-            reply = self._answer_lone(sides[0], element, parted.parting)
-            return reply, {"value": np.delete(reply["value"], element)}
-        names = [[part["law"] for part in side["parts"]] for side in sides]
-        if names[0] != names[1]:
-            raise _Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
-        before = Pair(*(flat(side["before"]) for side in sides))
-        noise = flat(sides[self._base]["noise"])
-        value = self._answer_of(site, before, noise, sides)
-        self._add_step(site, before, sides, value, key=self._key("answer", site))
-        return {"value": value.reshape(shapes[0])}
-
-    def _pick_by_noise(self, key: Question, sides: Sides) -> Any:
-        """Scores whose largest picks a gap; their values are of no other use."""
-        befores = [flat(side["before"]) for side in sides]
-        replies = []
-        for side, place in zip(sides, self._pick_gaps(key, sides, befores), strict=True):
-            value = flat(side["before"]) + flat(side["noise"])
-            value[place] = np.max(value) + 1.0
-            replies.append({"value": value.reshape(np.shape(side["before"]))})
-        self._scores |= {int(sides[0]["first"]) + place for place in range(befores[0].size)}
-        return tuple(replies)
-
-    def _answer_lone(
-        self, asked: Mapping[str, Any], element: int, parting: Parting
-    ) -> dict[str, Any]:
-        """Answers of which world "out" lacks one, which lies so low that a threshold hides it."""
-        site = Site(*asked["site"])
-        both = dict(asked), dict(asked)
-        before = Pair(flat(asked["before"]), flat(asked["before"]))
-        value = self._answer_of(site, before, flat(asked["noise"]), both)
-        law = law_of_parts(asked["parts"])
-        assert law is not None
-        low = law.element(element, value.size).place(np.asarray(HIDDEN))
-        value[element] = before.inside[element] + float(low)
-        key, shape = self._key("answer", site), np.shape(asked["before"])
-        self.transcript.lone.append(LoneDraw(key, element, parting))
-        self._lone.add(int(asked["first"]) + element)
-        self._add_step(site, before, both, value, key=key)
-        return {"value": value.reshape(shape)}
-
-    def _answer_of(self, site: Site, before: Pair, noise: FloatArray, sides: Sides) -> FloatArray:
-        """The value before noise in the base world plus noise, as drawn or as ordered."""
-        key = ("answer", site, self._turns["answer", site] + 1)
-        drawn = np.asarray(before[self._base] + noise)
-        if key in self.order.chosen:
-            [place] = self.order.chosen[key]
-            drawn[place] = np.max(drawn) + 1.0
-            return drawn
-        if key in self.order.values and self.order.values[key].size == noise.size:
-            return np.where(np.isnan(self.order.values[key]), drawn, self.order.values[key])
-        if key in self.order.nudged:
-            noise = noise + NUDGE * (1.0 + np.abs(noise)) * (1.0 + np.arange(noise.size) % 7)
-        moves = before.shift != 0
-        if self.order.apart is not None and np.any(moves):
-            scales = np.where(moves, self.order.apart, np.nan)
-        elif key in self.order.placed and self.order.placed[key].size == noise.size:
-            scales = self.order.placed[key]
-        else:
-            return np.asarray(before[self._base] + noise)
-        law = law_of_parts(sides[self._base]["parts"])
-        if law is None:
-            return np.asarray(before[self._base] + noise)
-        wanted = scales * law.scale
-        wanted = np.rint(wanted) if law.whole else wanted
-        return np.asarray(before[self._base] + np.where(np.isnan(scales), noise, wanted))
-
-    def _key(self, kind: str, site: Site) -> Question:
-        """The name of a question, by which another replay recognises it."""
-        self._turns[kind, site] += 1
-        return kind, site, self._turns[kind, site]
-
-    def _add_step(
-        self,
-        site: Site,
-        before: Pair,
-        sides: Sides,
-        value: FloatArray,
-        *,
-        key: Question | None = None,
-    ) -> None:
-        parts = sides[0]["parts"]
-        inside, outside = (law_of_parts(side["parts"]) for side in sides)
-        seeds = {part["seed"] for part in parts}
-        on, factor = sides[0].get("on"), sides[0].get("factor")
-        self._noises.append(
-            StepNoise(
-                (parts, sides[1]["parts"]),
-                None if on is None else numbers_of(on),
-                None if factor is None else flat(factor),
-            )
-        )
-        self.transcript.noisy.append(
-            NoisyStep(
-                site=Site(*parts[0]["site"]),
-                first=int(sides[0]["first"]),
-                before=before,
-                laws=None if inside is None or outside is None else (inside, outside),
-                answer=value,
-                draws=(),
-                law_names=frozenset(part["law"] for part in parts),
-                seed=seeds.pop() if len(seeds) == 1 else None,
-                toss=self._toss,
-                is_lost=any(part["lost"] for part in parts),
-                key=key or self._key("answer", site),
-            )
-        )
-
-    @property
-    def _toss(self) -> int | None:
-        """Number of the record's latest coin."""
-        return len(self.transcript.tosses) - 1 if self.transcript.tosses else None
-
-    def _on_choose(self, site: Site, sides: Sides) -> Any:
-        key = self._key("choose", site)
-        if key in self._gap_draws:
-            picked = self._pick_gaps(key, sides, [_normalize(side["weights"]) for side in sides])
-            return tuple({"places": np.array([place])} for place in picked)
-        tables = _shares(site, sides)
-        base = tables[self._base]
-        places = self._rng.choice(len(base), size=int(sides[0]["count"]), p=base)
-        if len(self.order.worlds) == 1 and places.size == 1:
-            self.transcript.picked[key] = base
-        places[:] = self.order.chosen.get(key, places)
-        self._add_choice(key, [tables] * len(places), places, is_late=sides[0]["late"])
-        return {"places": places}
-
-    def _pick_gaps(self, key: Question, sides: Sides, own: Sequence[FloatArray]) -> list[int]:
-        """Picks the gap in each world from which the same value is drawn.
-
-        Raises:
-            _Parted: If what their probabilities follow from is not as it was found.
-        """
-        draw = self._gap_draws[key]
-        for world in self.order.worlds:
-            at = WORLDS.index(world)
-            if not are_same(own[at], draw.gaps[at].given):  # it follows an earlier answer
-                values = (f"{table.size} places" for table in own)
-                raise _Parted(PartKind.SHAPES, (key[1], key[1]), *values)
-        if key in self.order.chosen:
-            [cell] = self.order.chosen[key]
-            value = float(draw.edges[cell : cell + 2].mean())
-        else:
-            share = self._rng.random() if self.order.edge is None else self.order.edge
-            value = draw.gaps[self._base].draw(self._rng, share)
-        ends = [side.ends_of(value) for side in draw.gaps]
-        self._from_gaps[draw.question] = value, Pair(*ends)
-        cells = np.searchsorted(draw.edges, [value], side="right") - 1
-        self._add_choice(key, [draw.table], cells, is_late=sides[0]["late"])
-        return [side.place_of(value) for side in draw.gaps]
-
-    def _on_range(self, site: Site, sides: Sides) -> Any:
-        """The value of a uniform draw whose range was picked by a choice."""
-        key = self._key("range", site)
-        if key not in self._from_gaps:
-            return {}
-        value, ends = self._from_gaps[key]
-        for world in self.order.worlds:
-            at = WORLDS.index(world)
-            if not are_same([sides[at]["low"], sides[at]["high"]], ends[at]):
-                values = (f"from {side['low']} to {side['high']}" for side in sides)
-                raise _Parted(PartKind.OPERANDS, (site, site), *values)
-        return {"value": value}
-
-    def _on_pick(self, site: Site, sides: Sides) -> Any:
-        """Distinct places drawn one after another, with the probabilities of those left."""
-        key, left = self._key("choose", site), _shares(site, sides)
-        tables, places = list[Pair](), list[int]()
-        first = self.order.chosen.get(key, ())
-        for _ in range(int(sides[0]["count"])):
-            now = Pair(*(chances / chances.sum() for chances in left))
-            base = now[self._base]
-            drawn = int(self._rng.choice(len(base), p=base))
-            places.append(drawn if places or not first else first[0])
-            tables.append(now)
-            left = Pair(
-                *(np.where(np.arange(len(chances)) == places[-1], 0.0, chances) for chances in left)
-            )
-        self._add_choice(key, tables, np.asarray(places), is_late=sides[0]["late"])
-        return {"places": places}
-
-    def _on_coin(self, site: Site, sides: Sides) -> Any:
-        """Compares uniform draws that lie in [low, high) with limits and decides their side."""
-        shapes = [np.shape(side["limit"]) for side in sides]
-        if shapes[0] != shapes[1]:
-            raise _Parted(PartKind.SHAPES, (site, site), *(f"shape {shape}" for shape in shapes))
-        below = [
-            np.clip(flat((side["limit"] - side["low"]) / (side["high"] - side["low"])), 0.0, 1.0)
-            for side in sides
-        ]
-        base = below[self._base]
-        drawn = self._rng.random(base.shape)
-        under = (drawn if self.order.edge is None else self.order.edge) < base
-        moved = below[0] != below[1]
-        if under.size == 1:
-            under = self._compare_again(site, sides[0], below, bool(under[0]))
-        elif np.any(moved):
-            tables = [
-                Pair(np.array([p, 1.0 - p]), np.array([q, 1.0 - q]))
-                for p, q in zip(below[0][moved], below[1][moved], strict=True)
-            ]
-            sides_seen = np.where(under[moved], 0, 1)
-            key = self._key("choose", site)
-            self._add_choice(key, tables, sides_seen, is_late=sides[0]["late"])
-        return {"under": under.astype(np.uint8)}
-
-    def _compare_again(
-        self, site: Site, question: Mapping[str, Any], below: Sequence[FloatArray], under: bool
-    ) -> NDArray[np.bool_]:
-        """Keeps a comparison of a single uniform draw; all comparisons of a draw are one choice.
-
-        Returns:
-            Whether it is below its limit, as drawn or as ordered.
-        """
-        # the memory of a draw may be that of an earlier one, but only a new one is still in [0, 1)
-        is_new = np.all(question["low"] == 0) and np.all(question["high"] == 1)
-        name = int(question["name"])
-        if is_new or name not in self._coins:
-            self._coins[name] = []
-            self._compared.append((site, self._key("choose", site), self._toss, self._coins[name]))
-            self._ordered[name] = self.order.chosen.get(self._compared[-1][1], ())
-        comparisons, ordered = self._coins[name], self._ordered[name]
-        if len(comparisons) < len(ordered):
-            under = bool(ordered[len(comparisons)])
-        comparisons.append((float(below[0][0]), float(below[1][0]), under))
-        return np.array([under])
-
-    def _add_choice(
-        self, key: Question, tables: Sequence[Pair], places: IntArray, *, is_late: bool
-    ) -> None:
-        """Keeps a choice if its probabilities differ."""
-        if any(not are_same(*table) for table in {id(table): table for table in tables}.values()):
-            self.transcript.choices.append(
-                ChoiceStep(
-                    site=key[1],
-                    tables=tuple(tables),
-                    places=places,
-                    toss=self._toss,
-                    key=key,
-                    is_late=is_late,
-                )
-            )
-
-    def _say_unfollowed(self, site: Site, why: str) -> None:
-        self.transcript.unfollowed.append(Unfollowed(site, why))
-
-
-def _normalize(weights: Any) -> FloatArray:
-    """Weights as probabilities."""
-    table = np.asarray(weights, dtype=float)
-    return np.asarray(table / table.sum())
-
-
-def _shares(site: Site, sides: Sides) -> Pair:
-    """The probabilities of places in each world."""
-    weights = [np.asarray(side["weights"]) for side in sides]
-    counts = [side["count"] for side in sides]
-    if weights[0].shape != weights[1].shape or counts[0] != counts[1]:
-        pairs = zip(counts, weights, strict=True)
-        values = (f"{count} of {len(table)} places" for count, table in pairs)
-        raise _Parted(PartKind.SHAPES, (site, site), *values)
-    return Pair(*map(_normalize, weights))

@@ -17,8 +17,8 @@ import numpy as np
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw
-from dpaudit.replaying.lockstep import HIDDEN
 from dpaudit.replaying.messages import are_same
+from dpaudit.replaying.orders import HIDDEN
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.transcript import FitRelease, Question, Site, Transcript

@@ -23,7 +23,7 @@ def costliest_outcomes(transcript: Transcript) -> list[dict[str, Any]]:
         transcript: A replay.
 
     Returns:
-        Fields of `lockstep.Order`, at most three of them for each choice, the costliest first.
+        Fields of `orders.Order`, at most three of them for each choice, the costliest first.
     """
     orders: list[tuple[float, dict[str, Any]]] = []
     for choice in transcript.choices:
@@ -54,7 +54,7 @@ def _costliest_places(cost: TableCost) -> list[int]:
 
 
 def _outcome(choice: ChoiceStep, place: int) -> tuple[int, ...]:
-    """A place as `lockstep.Order` has it."""
+    """A place as `orders.Order` has it."""
     if not choice.sides:
         return (place,)
     # each comparison of a uniform draw but the last leaves one outcome: that it went otherwise

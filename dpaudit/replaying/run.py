@@ -30,9 +30,9 @@ from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.gaps import find_gap_draws
-from dpaudit.replaying.lockstep import FinishedFit
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
+from dpaudit.replaying.orders import FinishedFit
 from dpaudit.replaying.outcomes import costliest_outcomes
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
@@ -66,8 +66,6 @@ _SHARED: Final = 400_000
 """The natural fits whose noise is compared have numbers from here on."""
 _GAPS: Final = 480_000
 """The fits that find ranges of uniform draws have this number."""
-_GAP_SECONDS: Final = 30.0
-"""Seconds for these fits."""
 _CONTROLS: Final = (0, 90, 91)
 _AGAIN: Final = (700, 701)
 """Numbers of the fits that are made in new processes as well."""
@@ -272,7 +270,8 @@ def replay_record(
     run_control(fits, findings)
     if findings.control is None:
         run_pilots(fits, findings)
-        follow_gap_draws(fits, findings)
+        if learn_gap_draws(fits, findings):
+            run_pilots(fits, findings)
         follow_lone_draws(fits, findings)
         check_selections(fits, findings)
         find_shared_noise(fits, findings)
@@ -300,7 +299,7 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
     fit = _first_control(fits)
     while (parting := fit.transcript.parting) is not None and parting.kind is PartKind.SEEDS:
         [site] = {site for site in parting.sites if site is not None}
-        fits.worlds.free_seeds.add(site)  # of the system's entropy, or of the time
+        fits.worlds.learned.free_seeds.add(site)  # of the system's entropy, or of the time
         fit = _first_control(fits)
     transcript = fit.transcript
     _check_table(fit.tables[0], fits.spec.table.schema)
@@ -365,7 +364,7 @@ def run_pilots(fits: Fits, findings: ReplayFindings) -> None:
         transcript = fits.pair(1 + number, base=base, samples=given).transcript
         findings.pilots.append(transcript)
         findings.add_differences(fits, transcript)
-        if transcript.lone and findings.goes_around and fits.worlds.alignment.advance():
+        if transcript.lone and findings.goes_around and fits.worlds.learned.alignment.advance():
             findings.forget_pilots()
             run_pilots(fits, findings)
             return
@@ -402,24 +401,33 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
         findings.add_differences(fits, transcript)
 
 
-def follow_gap_draws(fits: Fits, findings: ReplayFindings) -> None:
-    """Finds draws from ranges whose ends depend on data, and replays with equal values of them."""
+def learn_gap_draws(fits: Fits, findings: ReplayFindings, *, most: int | None = None) -> bool:
+    """Finds draws from ranges whose ends depend on data; later fits give both worlds one value.
+
+    Args:
+        fits: The fits.
+        findings: What was found so far; forgotten if there are such draws.
+        most: Fits that may be made; by default by time.
+
+    Returns:
+        Whether there are any, so that what was replayed so far is to be replayed again.
+    """
     picks = any(
         pilot.selections or any(not choice.is_late for choice in pilot.choices)
         for pilot in findings.pilots
     )
     if not (findings.goes_around or picks) or fits.pace > _SLOW:
-        return
+        return False
 
     def fit(world: World, chosen: Mapping[Question, tuple[int, ...]]) -> Transcript:
         return fits.alone(world, _GAPS, chosen=chosen, notes_ranges=True).transcript
 
     fits.say("fits of each world, to find ranges that choices pick")
-    draws = find_gap_draws(fit, most=int(_GAP_SECONDS / fits.pace))
+    draws = find_gap_draws(fit, most=most or int(_PATIENCE / fits.pace))
+    fits.worlds.learned.follow(draws)
     if draws:
-        fits.worlds.follow(draws)
         findings.forget_pilots()
-        run_pilots(fits, findings)
+    return bool(draws)
 
 
 def follow_lone_draws(fits: Fits, findings: ReplayFindings) -> None:

@@ -18,12 +18,14 @@ from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.processes import Processes
-from dpaudit.replaying.run import charge, follow_lone_draws
+from dpaudit.replaying.run import charge, follow_lone_draws, learn_gap_draws
 from dpaudit.replaying.transcript import Parting, PartKind
 from dpaudit.replaying.verdict import decide, is_over_delta
 from dpaudit.results.verdict import Verdict
 from dpaudit.searching.pairs import size
 
+_MOST_GAPS: Final = 600
+"""Fits for finding draws from ranges whose ends depend on data, for each pair."""
 _CONFIRMING: Final = (2, 3, 4)
 """Numbers of the fits that confirm what the first one showed; each has seeds of its own."""
 
@@ -125,7 +127,7 @@ class Examiner:
             say=say,
         )
         self._first = self._first or fits
-        fits.worlds.lines = self._first.worlds.lines
+        fits.worlds.learned.lines = self._first.worlds.learned.lines
         return fits
 
     def examine(self, pair: NeighbouringTables) -> PairFinding:
@@ -180,8 +182,12 @@ class Examiner:
             return PairFinding(FindingKind.UNKNOWN, str(error), 0.0, pair)
         findings = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
         findings.pilots.append(transcript)
-        fails_in_both = None not in transcript.failures and transcript.parting is None
         findings.add_differences(fits, transcript)
+        if learn_gap_draws(fits, findings, most=_MOST_GAPS):
+            transcript, tables = fits.pair(number, keeps_tables=True)
+            findings.pilots.append(transcript)
+            findings.add_differences(fits, transcript)
+        fails_in_both = None not in transcript.failures and transcript.parting is None
         follow_lone_draws(fits, findings)
         charge(fits, self.options, findings)
         verdict, of_proof, reasons = decide(self.spec.claim, self.options, findings)

@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.laws import FloatArray, Laplace, NoiseLaw
-from dpaudit.replaying.lockstep import FinishedFit
+from dpaudit.replaying.orders import FinishedFit
 from dpaudit.replaying.transcript import FitRelease, NoisyStep, Pair, Question, Site, Transcript
 
 WORLDS = (World.IN, World.OUT)

@@ -1,0 +1,167 @@
+"""How a fit in both worlds, or in one, is made, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import pandas as pd
+
+from dpaudit.plugins.protocols import World
+from dpaudit.replaying.gaps import GapDraw
+from dpaudit.replaying.laws import FloatArray
+from dpaudit.replaying.transcript import (
+    Parting,
+    Question,
+    Site,
+    Transcript,
+)
+
+MOST_ALIGNED: Final = 50
+"""The places tried of a draw that only one world makes, among those of equal values."""
+HIDDEN: Final = -311.0
+"""Where a draw lies that only one world makes, in scales: below any threshold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """How a fit in each world, or in one, is made.
+
+    Attributes:
+        number: Names its streams: seeds, coins and answers.
+        tables: What each world trains on; one world alone if there is one table.
+        rows: Synthetic rows.
+        is_natural: Whether the code draws by itself, and nothing is asked.
+        is_heard: Whether the draws of such a fit are heard.
+        base: The world whose law answers are drawn from.
+        apart: Every answer that moves lies this many scales from its value before noise; None for
+            noise as drawn.
+        placed: The same for single answers, by question; NaN for noise as drawn.
+        values: The values of single answers, by question; NaN for noise as drawn.
+        chosen: The outcomes of choices, by question: the place, or for a uniform draw whether it is
+            below each of its first limits.
+        notes_ranges: Whether the ranges of single uniform draws are noted.
+        nudged: Questions whose answers are changed by a little, in both worlds alike.
+        edge: The value of every uniform draw; None for draws.
+        wide: What all noise is multiplied by.
+        own_coins: How the record's own coins fall: all "in", all "out", or in turn: "even" begins
+            with one that is in, "odd" with one that is out.
+        keeps: Whether a comparison that holds puts a record into a sub-sample, or one that fails.
+        most_draws: A fit with more draws is ended.
+        samples: Rows and seed of further samples.
+        watches_state: Whether the state of the fitted model is compared.
+        keeps_tables: Whether the synthetic tables are wanted.
+        redraws: How often a natural fit draws again from each sampler of a library.
+    """
+
+    number: int
+    tables: Mapping[World, pd.DataFrame]
+    rows: int
+    is_natural: bool = False
+    is_heard: bool = True
+    base: World = World.IN
+    apart: float | None = None
+    placed: Mapping[Question, FloatArray] = field(default_factory=dict)
+    values: Mapping[Question, FloatArray] = field(default_factory=dict)
+    chosen: Mapping[Question, tuple[int, ...]] = field(default_factory=dict)
+    notes_ranges: bool = False
+    nudged: Collection[Question] = ()
+    edge: float | None = None
+    wide: float = 1.0
+    own_coins: str = "in"
+    keeps: bool = True
+    most_draws: int | None = None
+    samples: tuple[tuple[int, int], ...] = ()
+    watches_state: bool = True
+    keeps_tables: bool = False
+    redraws: int = 0
+
+    @property
+    def mode(self) -> str:
+        """The mode of the fit, as the worlds name it."""
+        if not self.is_natural:
+            return "lockstep"
+        return "natural" if self.is_heard else "unheard"
+
+    @property
+    def worlds(self) -> tuple[World, ...]:
+        """The worlds that fit."""
+        return tuple(self.tables)
+
+
+class FinishedFit(NamedTuple):
+    """A transcript and the synthetic tables of both worlds; None for one that is unwanted."""
+
+    transcript: Transcript
+    tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
+
+
+@dataclass
+class Alignment:
+    """Where world "in" makes draws that world "out" lacks.
+
+    Among equal values each may be the one that only world "in" has: they are tried in turn.
+
+    Attributes:
+        turns: Lines in a loop that world "in" passes once more: the possible turns, and how that
+            showed.
+        tried: How many places were tried before.
+        most: The largest number of possible places.
+    """
+
+    turns: dict[Site, tuple[range, Parting]] = field(default_factory=dict)
+    tried: int = 0
+    most: int = 1
+
+    def choose(self, places: range) -> int:
+        """The place to try, the last one first."""
+        self.most = max(self.most, min(len(places), MOST_ALIGNED))
+        return places[-1 - min(self.tried, len(places) - 1)]
+
+    def advance(self) -> bool:
+        """Turns to the next place; returns whether there is another one."""
+        self.tried += 1
+        return self.tried < self.most
+
+
+class AskedLines(NamedTuple):
+    """Lines that need more than notes, found by earlier attempts.
+
+    Attributes:
+        asked: Their values differ between the worlds: their notes have become questions.
+        located: Their samplers add noise to data, which may be 0.
+        loops: They draw one coin per record.
+        bent: They make noise of uniform draws by a formula.
+        ranged: They draw from ranges whose ends depend on the data.
+    """
+
+    asked: set[tuple[str, int]]
+    located: set[tuple[str, int]]
+    loops: set[tuple[str, int]]
+    bent: set[tuple[str, int]]
+    ranged: set[tuple[str, int]]
+
+
+@dataclass
+class Learned:
+    """What earlier fits have taught about the code.
+
+    Attributes:
+        lines: Its lines that need more than notes.
+        alignment: Where world "in" makes draws that world "out" lacks.
+        gap_draws: Uniform draws that get one value for both worlds, by the choices before them.
+        free_seeds: Lines that take seeds from the system's entropy, or from the time.
+    """
+
+    lines: AskedLines = field(
+        default_factory=lambda: AskedLines(*(set() for _ in AskedLines._fields))
+    )
+    alignment: Alignment = field(default_factory=Alignment)
+    gap_draws: dict[Question, GapDraw] = field(default_factory=dict)
+    free_seeds: set[Site] = field(default_factory=set)
+
+    def follow(self, gap_draws: Mapping[Question, GapDraw]) -> None:
+        """Gives both worlds equal values of these draws from now on."""
+        self.gap_draws.update(gap_draws)
+        self.lines.ranged.update(draw.question[1][:2] for draw in gap_draws.values())
