@@ -149,6 +149,16 @@ def opendp() -> Any:
     def measurement_invoke(this: Any, arg: Any) -> Any:
         return this.function(arg)
 
+    def queryable_eval(queryable: Any, query: Any) -> Any:
+        return query.function(queryable.given)
+
+    class Queryable(SimpleNamespace):
+        def __call__(self, query: Any) -> Any:
+            return core.queryable_eval(self, query)
+
+    def make_adaptive_composition(input_domain: Any) -> Any:
+        return Measurement(core=core, function=lambda value: Queryable(given=value))
+
     def make_laplace(input_domain: Any, input_metric: Any, scale: float, k: Any = None) -> Any:
         return Measurement(core=core, function=lambda value: value)
 
@@ -174,7 +184,7 @@ def opendp() -> Any:
         )
 
     for module, made in (
-        (core, [measurement_invoke]),
+        (core, [measurement_invoke, queryable_eval]),
         (
             measurements,
             [
@@ -184,7 +194,7 @@ def opendp() -> Any:
                 make_randomized_response_bool,
             ],
         ),
-        (combinators, [make_chain_mt, make_chain_pm]),
+        (combinators, [make_chain_mt, make_chain_pm, make_adaptive_composition]),
     ):
         for function in made:
             setattr(module, function.__name__, function)
@@ -222,6 +232,15 @@ def test_opendps_chains_are_answers_to_what_the_transformation_gives(
     assert heard.are_released(np.array([0])), (
         "postprocessing that cannot be followed uses the answer"
     )
+
+
+def test_opendps_queryables_answer_about_the_data_that_they_were_made_of(
+    heard: Asked, opendp: Any
+) -> None:
+    queryable = opendp.c.make_adaptive_composition("domain")([3, 4])
+    queryable(opendp.m.make_laplace("domain", "metric", 2.0))
+    assert heard.steps[0]["before"].tolist() == [3, 4]
+    assert not heard.told
 
 
 def test_opendps_selections(heard: Asked, opendp: Any) -> None:

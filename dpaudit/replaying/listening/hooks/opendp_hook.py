@@ -208,10 +208,10 @@ def _processed_release(after: Any, measurement: Any) -> Optional[Release]:
     return lambda _, value: function(marks.end_marks(measurement(value), "opendp"))
 
 
-def _keep_data(queryable: Any, value: Any) -> Any:
+def _keep_data(native: Native, value: Any) -> Any:
     """A queryable remembers the data that it will be asked about."""
-    queryable.value.dpaudit_data = value
-    return queryable
+    native.value.dpaudit_data = value
+    return native.value
 
 
 def _follow_measurement(invoke: Callable[..., Any]) -> Callable[..., Any]:
