@@ -76,7 +76,7 @@ def report(
     the counts, so its bounds prove nothing. Estimates are for comparison with other tools: they may
     exceed the true epsilon more often than the confidence allows.
     """
-    from dpaudit.evidence.check import load_checked
+    from dpaudit.evidence.check import load
     from dpaudit.report.render import write_reports
     from dpaudit.results.result import AuditResult, report_row
 
@@ -86,7 +86,7 @@ def report(
         raise SettingsError(f"`{name}` belongs to a figure: give --figure claim|roc|scores")
     if not bounds and (name := _first_given(vars(of_bounds))):
         raise SettingsError(f"`{name}` belongs to the bounds: give `bounds`")
-    result = AuditResult.load(run_folder) if bounds else load_checked(run_folder)
+    result = AuditResult.load(run_folder) if bounds else load(run_folder)
     assert result.folder is not None  # it was loaded from one
     output = results()
     if bounds:

@@ -28,9 +28,9 @@ HEADER = (
 )
 _NUMERIC = frozenset({2, 3, 4, 5, 6, 7})
 COMPARED = (
-    "CP is the Clopper-Pearson bound that other audits report. It does not decide: it limits "
-    "each error rate at one threshold by itself, while the deciding bound tests both at once or "
-    "weighs each guess."
+    "Quote the bound: it decides. CP is the Clopper-Pearson bound that other audits report; it "
+    "limits each error rate at one threshold by itself, while the deciding bound tests both at "
+    "once or weighs each guess."
 )
 WITHHELD_MEANS = (
     "a bound above the claim that proves no violation: another audit judged the same shadow "
@@ -49,6 +49,17 @@ _EACH_ALONE = (
 def comparison_table(comparison: Comparison) -> ReportTable:
     """The runs, one a row."""
     return ReportTable(HEADER, tuple(_row(run) for run in comparison.runs), _NUMERIC)
+
+
+def comparison_latex(comparison: Comparison) -> str:
+    """The runs as a `tabular` of LaTeX, with the rules of `booktabs`."""
+    import pandas as pd
+
+    table = comparison_table(comparison)
+    columns = "".join("r" if at in table.numeric else "l" for at in range(len(table.header)))
+    frame = pd.DataFrame(table.rows, columns=table.header)
+    style = frame.style.hide(axis="index").format(escape="latex")
+    return f"% {COMPARED}\n{style.to_latex(hrules=True, column_format=columns)}"
 
 
 def _narrow(table: ReportTable) -> ReportTable:
@@ -121,7 +132,7 @@ def comparison_page(comparison: Comparison) -> Page:
         facts=(
             *(row for step in comparison.changes for row in _changed_rows(step)),
             *_withheld(comparison),
-            Row("CP", COMPARED.removeprefix("CP is ")),
+            Row("quote", COMPARED.removeprefix("Quote ")),
         ),
         terminal=(Block(title="Runs", table=_narrow(comparison_table(comparison))),),
     )

@@ -211,7 +211,7 @@ def _holds(result: AuditRecord) -> str:
     if sentences.is_withheld(result):
         return f"lower bound{rule}; proves nothing, because these shadow models were judged before"
     by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
-    decides = "" if by_probe else "; decides"
+    decides = "" if by_probe else "; decides: quote this"
     return f"lower bound at {percent(result.confidence)} confidence{rule}{decides}"
 
 

@@ -566,7 +566,7 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
             record_of(verdict="inconclusive", proved=3.0, claim={"epsilon": 1.0}, checks=[check])
         )
 
-    certain = "lower bound at 95 % confidence (exact); decides"
+    certain = "lower bound at 95 % confidence (exact); decides: quote this"
     assert certain in written(passed=True)
     assert certain not in written(passed=False)
     assert "lower bound (exact); proves nothing" in written(passed=False)
@@ -580,7 +580,8 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
             {"exact": 3.21, "clopper_pearson": 2.58},
             4.38,
             [
-                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides |",
+                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides: "
+                "quote this |",
                 "| Clopper-Pearson | 2.58 | the bound that other audits report, for comparison; "
                 "never decides |",
                 "| Upper limit | 4.38 | bound of an attack without errors on this many models |",
@@ -590,8 +591,8 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
             {"exact": 3.21, "clopper_pearson": 3.21},
             3.21,
             [
-                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides; the "
-                "same by Clopper-Pearson; all that this many models can prove |",
+                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides: "
+                "quote this; the same by Clopper-Pearson; all that this many models can prove |",
             ],
         ),
     ],
