@@ -570,7 +570,7 @@ class AuditBrief:
     @classmethod
     def of(cls, record: AuditRecord) -> AuditBrief:
         """Summarises a record."""
-        power = record.power
+        power, entry = record.power, record.decided_by
         return cls(
             verdict=record.verdict,
             reasons=record.reasons,
@@ -584,7 +584,7 @@ class AuditBrief:
             shadow_models=sum(record.shadow_models.values()),
             seconds=record.seconds,
             date=record.date,
-            rule=record.decided_by and record.decided_by.key.value,
+            rule=None if entry is None else entry.key.value,
         )
 
 

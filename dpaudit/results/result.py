@@ -119,16 +119,16 @@ class AuditResult(AuditRecord):
         """
         import pandas as pd
 
-        rows = [(of, deciding(of.bounds)) for of in self.attacks]
-        cells = [
-            {"attack": attack.name, "auc": attack.auc, **asdict(attack.counts)}
-            | {"bound": entry and attack.bounds[entry.key], "rule": entry and str(entry.key)}
-            | attack.bounds
-            for attack, entry in rows
-        ]
+        rows: list[dict[str, Any]] = []
+        for attack in self.attacks:
+            bounds = {key.value: value for key, value in attack.bounds.items()}
+            entry = deciding(attack.bounds)
+            quoted = {} if entry is None else {"bound": bounds[entry.key], "rule": entry.key.value}
+            of = {"attack": attack.name, "auc": attack.auc, **asdict(attack.counts)}
+            rows.append(of | quoted | bounds)
         counts = ["false_negatives", "n_in", "false_positives", "n_out"]
-        columns = ["attack", "auc", *counts, "bound", "rule", *ValidBound]
-        return _typed(pd.DataFrame(cells, columns=columns), kept=["attack", "rule", *counts])
+        columns = ["attack", "auc", *counts, "bound", "rule", *(key.value for key in ValidBound)]
+        return _typed(pd.DataFrame(rows, columns=columns), kept=["attack", "rule", *counts])
 
     def plot(self, ax: Axes | None = None, *, figure: FigureName | str = "claim") -> Axes:
         """Draws a figure by matplotlib (extra `plot`).
