@@ -66,6 +66,10 @@ def report(
         bool, option("--bounds", help="Print every bound instead, recomputed from the counts.")
     ] = False,
     of_bounds: BoundsOptions,
+    badge: Annotated[
+        Path | None,
+        option(metavar="FILE", help="JSON file for an endpoint badge of shields.io to write."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Writes a run's report.html and report.md again from its result.json.
@@ -86,6 +90,8 @@ def report(
         raise SettingsError(f"`{name}` belongs to a figure: give --figure claim|roc|scores")
     if not bounds and (name := _first_given(vars(of_bounds))):
         raise SettingsError(f"`{name}` belongs to the bounds: give `bounds`")
+    if badge is not None and (bounds or figure is not None):
+        raise SettingsError("give `badge` without `bounds` and `figure`")
     result = AuditResult.load(run_folder) if bounds else load(run_folder)
     assert result.folder is not None  # it was loaded from one
     output = results()
@@ -108,6 +114,10 @@ def report(
             output.print("\n".join(row_lines(rows)))
         raise typer.Exit(ExitCode.PASS)
     write_reports(result, result.folder)
+    if badge is not None:
+        from dpaudit.report.badge import badge as badge_of
+
+        write_named(badge, badge_of(result), option="badge")
     if json:
         output.print(result.to_json(), end="")
     else:
