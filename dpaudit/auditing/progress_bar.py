@@ -126,7 +126,7 @@ class ConsoleProgress:
         if self._output is None:
             from IPython.display import display
 
-            self._output = display(text, raw=True, display_id=True)
+            self._output = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._output.update(text, raw=True)
 

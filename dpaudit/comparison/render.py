@@ -94,10 +94,13 @@ def other_experiment(step: RunChanges) -> bool:
 
 def finding(comparison: Comparison) -> str:
     """The comparison in a few words: "1 of 2 runs violates its claim"."""
-    violations = sum(run.audit.verdict is Verdict.VIOLATION for run in comparison.runs)
+    verdicts = [run.audit.verdict for run in comparison.runs]
+    violations = verdicts.count(Verdict.VIOLATION)
     many = counted(len(comparison.runs), "run")
     if not violations:
-        return f"no violation found in {many}"
+        undecided = verdicts.count(Verdict.INCONCLUSIVE)
+        could_not = f"; {undecided} could not decide" if undecided else ""
+        return f"no violation found in {many}{could_not}"
     return f"{violations} of {many} {'violates its' if violations == 1 else 'violate their'} claim"
 
 
@@ -108,7 +111,10 @@ def comparison_page(comparison: Comparison) -> Page:
     generators = dict.fromkeys(run.generator.name for run in comparison.runs)
     command = comparison.reproduce
     return Page(
-        verdict=comparison.verdict,
+        # What was not decided is in the finding: a question mark would ask what was found.
+        verdict=Verdict.CONSISTENT
+        if comparison.verdict is Verdict.INCONCLUSIVE
+        else comparison.verdict,
         word=_word(comparison),
         finding=finding(comparison),
         about=f"Audits of {', '.join(generators)}",

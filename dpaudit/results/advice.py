@@ -83,10 +83,15 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             )
         detect = _middle_leak(result)
         smaller = plan if detect is None else f"{plan} --detect {detect}"
+        halfway = (
+            ""
+            if detect is None
+            else f"; its --detect {detect} is half-way between the claim and what this audit detects"
+        )
         if not result.game.has_threshold:  # one training: no record to choose, no models to add
             return NextStep(
                 "To detect smaller leaks, audit with more canaries (--set canaries=M), or without "
-                "--one-run: the command says how many shadow models that takes.",
+                f"--one-run: the command says how many shadow models that takes{halfway}.",
                 smaller,
                 spent,
             )
@@ -94,9 +99,9 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         if result.claim.unit is not None:
             other = "unit (--target unit:VALUE)"
         return NextStep(
-            "To detect smaller leaks, audit with more models (the command says how many) or more "
-            "synthetic rows of each (--set rows=N), let the attacker see more (--access model), "
-            f"attack another {other}.",
+            f"To detect smaller leaks, audit with more models (the command says how many{halfway}) "
+            "or more synthetic rows of each (--set rows=N), let the attacker see more (--access "
+            f"model), attack another {other}.",
             smaller,
             spent,
         )

@@ -345,3 +345,9 @@ def test_names_are_escaped_in_latex(record_of: Make) -> None:
     written = comparison_latex(hostile)
     assert r"a\_b \& 50\%" in written
     assert r"\input{x}" not in written
+
+
+def test_nothing_found_is_no_question_and_says_who_could_not_decide(record_of: Make) -> None:
+    runs = {"a": record_of(verdict="inconclusive"), "b": record_of(verdict="consistent")}
+    first, *_ = page_markdown(comparison_page(compare(runs))).splitlines()
+    assert first == "# ○ COMPARISON: no violation found in 2 runs; 1 could not decide"

@@ -640,3 +640,8 @@ def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> No
 def test_names_between_backticks_are_code_and_stay_text() -> None:
     assert _code("`<b>` & `x`") == "<code>&lt;b&gt;</code> &amp; <code>x</code>"
     assert _breakable("`rows[1]` - `rows[2]`") == "<code>rows[1]</code> - <code>rows[2]</code>"
+
+
+def test_the_triangle_of_the_claim_figure_is_explained(record_of: Make) -> None:
+    page = render_html(record_of(verdict="consistent", proved=0.4))
+    assert "The triangle is no finding: a true epsilon there is detected by 80" in page
