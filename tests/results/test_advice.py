@@ -110,7 +110,7 @@ def test_more_models_are_planned_for_a_leak_between_the_claim_and_what_is_caught
     )
     step = next_step(found)
     assert step.command == "dpaudit audit --plan --epsilon 1 --delta 0 --detect 1.25"
-    assert "its --detect 1.25 is half-way between the claim and what this audit detects" in step.why
+    assert "its --detect 1.25 is half-way from the claim to what this audit detects" in step.why
 
 
 @pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])
