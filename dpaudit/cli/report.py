@@ -74,11 +74,11 @@ def report(
 ) -> None:
     """Writes a run's report.html and report.md again from its result.json.
 
-    With --figure it draws a figure, which needs matplotlib: pip install 'dpaudit[plot]'. With
-    --bounds it recomputes every bound, corrected as in the run, for its number of attacks and for
-    sequential stopping. A delta or confidence that differs from the run's was chosen after seeing
-    the counts, so its bounds prove nothing. Estimates are for comparison with other tools: they may
-    exceed the true epsilon more often than the confidence allows.
+    With --figure it draws a figure, which needs matplotlib (in the clone: pip install '.[plot]').
+    With --bounds it recomputes every bound, corrected as in the run, for its number of attacks and
+    for sequential stopping. A delta or confidence that differs from the run's was chosen after
+    seeing the counts, so its bounds prove nothing. Estimates are for comparison with other tools:
+    they may exceed the true epsilon more often than the confidence allows.
     """
     from dpaudit.evidence.check import load
     from dpaudit.report.render import write_reports

@@ -186,7 +186,9 @@ def test_a_missing_matplotlib_is_said_with_its_install_line(
     record_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    line = r"a figure needs matplotlib. Install: pip install 'dpaudit\[plot\]'"
+    line = (
+        r"a figure needs matplotlib. Install it in the clone of dpaudit: pip install '\.\[plot\]'"
+    )
     with pytest.raises(MissingExtraError, match=line):
         plot(record_of())
     with pytest.raises(MissingExtraError, match=line):
