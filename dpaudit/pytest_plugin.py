@@ -513,7 +513,7 @@ def _share(node: pytest.Item) -> float | None:
     """The error probability of a test's next check; None if the session limits none.
 
     Tests have equal shares. The k-th check of a test has the 2^-k-th part of its share, because
-    nobody knows how many follow.
+    it is not known how many follow.
     """
     allowed = _false_alarms(node.config)
     if allowed is None:

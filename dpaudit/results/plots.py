@@ -1,8 +1,8 @@
 """The figures of a result by matplotlib, for notebooks and papers: pure functions of the result.
 
-matplotlib is an extra and is imported when a figure is asked for. A legend below the plot, or
-beside a square one on a wide page, shows every mark and its number, so that no text stands on an
-axis.
+matplotlib is an extra and is imported when a figure is asked for. A legend below the plot, or to
+the right of a square one on a wide page, shows every mark and its number, so that no text stands on
+an axis.
 """
 
 from __future__ import annotations
