@@ -152,7 +152,8 @@ def _result(comparison: Comparison) -> Block:
         title="Result",
         picture=Picture.FOREST,
         caption=f"Claimed and empirical {comparison.quantity.noun} of each run, one below the "
-        "other.",
+        "other. The line from a bound is no confidence interval: it ends at the largest bound that "
+        "so many models can give.",
     )
 
 
