@@ -514,12 +514,20 @@ def _share(node: pytest.Item) -> float | None:
 
     Tests have equal shares. The k-th check of a test has the 2^-k-th part of its share, because
     it is not known how many follow.
+
+    Raises:
+        pytest.UsageError: If the test was not counted, as it asked for its fixture while it ran.
     """
+    __tracebackhide__ = True
     allowed = _false_alarms(node.config)
     if allowed is None:
         return None
+    if not _is_audit(node):
+        raise pytest.UsageError(
+            f"{node.nodeid} has no share of dpaudit_false_alarms: mark it @pytest.mark.dpaudit"
+        )
     number = node.stash[_CHECKS] = node.stash.get(_CHECKS, 0) + 1
-    tests = max(node.config.stash[_TESTS], 1)
+    tests = node.config.stash[_TESTS]
     share = allowed / tests
     said = f"at most {allowed:g} in this session, {share:.2g} for each of {counted(tests, 'test')}"
     node.user_properties.append((SHARED, said))

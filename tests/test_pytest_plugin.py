@@ -701,6 +701,11 @@ def test_stricter(dp_mechanism):
 
 def test_of_something_else():
     pass
+
+
+def test_not_counted(request):
+    with pytest.raises(pytest.UsageError, match="has no share of dpaudit_false_alarms: mark it"):
+        request.getfixturevalue("dp_mechanism")(laplace, **ONE)
 """
 )
 
@@ -712,7 +717,7 @@ def test_a_session_shares_its_false_alarms_among_the_tests_that_audit(
     pytester.makeini("[pytest]\ndpaudit_false_alarms = 0.02\n")
     pytester.makepyfile(SHARING)
     result = pytester.runpytest_inprocess()
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=4)
     said = "FALSE ALARMS: at most 0.02 in this session, 0.01 for each of 2 tests; above is what *"
     result.stdout.fnmatch_lines(["*detects epsilon * noise * % too narrow, if *", said])
 
