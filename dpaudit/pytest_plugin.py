@@ -173,7 +173,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for reason in left_out:
         terminalreporter.line(f"NOT RUN: {reason}")
     for share in allowed:
-        terminalreporter.line(f"FALSE ALARMS: {share}; above is what each audit detects still")
+        terminalreporter.line(f"FALSE ALARMS: {share}; above is what each audit still detects")
     if reason := append_to_step_summary(_markdown(audits, replays, left_out)):
         terminalreporter.line(reason)
     file = _baseline(config)
