@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpaudit.auditing.two_worlds.settings import TwoWorlds
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
+    from dpaudit.evidence.check import load
     from dpaudit.mechanisms.run import MechanismResult, mechanism
     from dpaudit.model.claim import (
         ConcentratedClaim,
@@ -66,7 +67,8 @@ _NAMES_OF = {
     "searching.record": ("SearchRecord",),
     # a plain mechanism, without tables
     "mechanisms.run": ("mechanism", "MechanismResult"),
-    # several results
+    # results of finished audits
+    "evidence.check": ("load",),
     "comparison": ("compare", "Comparison"),
     # a released table without its generator
     "released_data.audit": ("audit_data",),
@@ -139,6 +141,7 @@ __all__ = [
     "audit_data",
     "audit_settings",
     "compare",
+    "load",
     "mechanism",
     "replay",
     "result_schema",

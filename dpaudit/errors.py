@@ -78,8 +78,10 @@ class MissingExtraError(InputError):
     """
 
     def __init__(self, feature: str, package: str, extra: str, *, of: str = "dpaudit") -> None:
-        self.command = f"pip install '{of}[{extra}]'"
-        super().__init__(f"{feature} needs {package}. Install: {self.command}")
+        # No release of dpaudit is published: its own extras come from a clone.
+        source, where = (".", " it in the clone of dpaudit") if of == "dpaudit" else (of, "")
+        self.command = f"pip install '{source}[{extra}]'"
+        super().__init__(f"{feature} needs {package}. Install{where}: {self.command}")
 
 
 class BudgetError(DpauditError):

@@ -97,6 +97,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def with_short_words(text: str) -> str:
+    """A text in which words of more than 300 characters are cut, but for their punctuation."""
+    return re.sub(r"(\S{60})\S{240,}?(['`:;,.)]*)(?!\S)", r"\1…\2", text)
+
+
 def error_line(error: BaseException) -> str:
     """An exception on one line, as "TypeName: message"; the type alone if it has no text.
 

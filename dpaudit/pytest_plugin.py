@@ -54,6 +54,8 @@ REPLAYED_SCALES: Final = ("ci", "full")
 """At these scales a replay precedes an audit of Python code without a number of models."""
 REPLAY_SHARE: Final = 5.0
 """A replay errs with a fifth of the error probability of the audit that it precedes."""
+SHARED: Final = "dpaudit-false-alarms"
+"""Test property of a check with a share of the false alarms: the share and the number of tests."""
 ORDER: Final = ("violation", "invalid", "inconclusive", "measured", "consistent")
 """Verdicts in the order in which a summary lists them."""
 SKIPPED: Final = "dpaudit-skipped"
@@ -66,7 +68,16 @@ _BASELINE = "fail where the attack of an audit does better than this file says i
 _UPDATE = "write what audits find into the baseline, and fail none for it"
 _NO_CACHE = "train again what nothing has changed since it was audited"
 _CACHE = "keep results in pytest's cache, and train only what has changed since (true)"
+_FALSE_ALARMS = (
+    "probability that a session fails although every generator keeps its claim; split over its "
+    "tests (default: each test has the error probability of its confidence)"
+)
 _LEVEL = f"level of the test that compares an audit with the baseline ({LEVEL:g})"
+
+_TESTS: Final = pytest.StashKey[int]()
+"""How many tests of a session audit; in its configuration."""
+_CHECKS: Final = pytest.StashKey[int]()
+"""How many checks a test has begun; in the test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,6 +91,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--dpaudit-baseline", metavar="FILE", default=None, help=_BASELINE)
     group.addoption("--dpaudit-baseline-update", action="store_true", help=_UPDATE)
     group.addoption("--dpaudit-no-cache", action="store_true", help=_NO_CACHE)
+    parser.addini("dpaudit_false_alarms", default="", help=_FALSE_ALARMS)
     parser.addini("dpaudit_scale", default="ci", help=_SCALE)
     parser.addini("dpaudit_baseline", default="", help=_BASELINE)
     parser.addini("dpaudit_baseline_level", default=str(LEVEL), help=_LEVEL)
@@ -99,6 +111,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if _option(config, "scale") not in SCALES:
         raise pytest.UsageError(f"dpaudit_scale must be one of {', '.join(SCALES)}")
     _level(config)
+    _false_alarms(config)
     if config.getoption("--dpaudit-baseline-update") and _baseline(config) is None:
         raise pytest.UsageError("--dpaudit-baseline-update needs --dpaudit-baseline FILE")
 
@@ -111,6 +124,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if _is_audit(item)]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Counts the tests that audit, which share the false alarms."""
+    session.config.stash[_TESTS] = sum(map(_is_audit, session.items))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -143,7 +161,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         for name, value in report.user_properties
         if name == SKIPPED
     )
-    if not audits and not replays and not skipped:
+    allowed = [share for _, share in _properties(terminalreporter, SHARED)][:1]
+    if not audits and not replays and not skipped and not allowed:
         return
     terminalreporter.section("privacy audits")
     for audit in audits:
@@ -153,6 +172,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     left_out = [f"{counted(count, 'privacy audit')}, {why}" for why, count in skipped.items()]
     for reason in left_out:
         terminalreporter.line(f"NOT RUN: {reason}")
+    for share in allowed:
+        terminalreporter.line(f"FALSE ALARMS: {share}; above is what each audit still detects")
     if reason := append_to_step_summary(_markdown(audits, replays, left_out)):
         terminalreporter.line(reason)
     file = _baseline(config)
@@ -238,6 +259,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
 
         number = len(folders) + 1
         before = _before(config, AuditOfTest.key_of(node.nodeid, number))
+        share, level = _share(node), _level(config)
         _check_names(options, f"{node.nodeid}: dp_audit")
         marked, _ = _marker(node)
         given: dict[str, Any] = {**marked, **options}
@@ -248,6 +270,11 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
         sized = "effort" not in given and "shadow_models" in keywords_of_game(given)
         unsized = sized and "shadow_models" not in given
         replayed = replay and unsized and scale in REPLAYED_SCALES
+        if share is not None:
+            if before is not None:  # half is for the comparison with the baseline
+                share /= 2.0
+                level = min(level, share)
+            _limit_error(given, share / (1.0 + 1.0 / REPLAY_SHARE) if replayed else share)
 
         def first() -> None:
             __tracebackhide__ = True
@@ -265,7 +292,7 @@ def dp_audit(request: pytest.FixtureRequest, tmp_path: Path) -> DpAudit:
             raise error.with_traceback(None) from None
         entry = _audit_of_test(node.nodeid, number, result)._replace(cached=cached, unkept=unkept)
         node.user_properties.append((PROPERTY, json.dumps(entry._asdict())))
-        regressed = before and regression(entry, before, level=_level(config))
+        regressed = before and regression(entry, before, level=level)
         if regressed:
             pytest.fail(f"{regressed}\n{result.failure_message()}", pytrace=False)
         return result
@@ -286,8 +313,8 @@ def dp_replay(request: pytest.FixtureRequest) -> Callable[..., ReplayRecord]:
         __tracebackhide__ = True
         from dpaudit.replaying.run import replay
 
-        if "samplers" not in settings:
-            settings["samplers"] = _samplers(request.config)
+        settings.setdefault("samplers", _samplers(request.config))
+        _limit_error(settings, _share(request.node))
         try:
             record = replay(*given, **settings)
         except InputError as error:  # as in `dp_audit`
@@ -312,6 +339,7 @@ def dp_search(request: pytest.FixtureRequest) -> Callable[..., SearchRecord]:
         from dpaudit.searching.run import search
 
         settings.setdefault("samplers", _samplers(request.config))
+        _limit_error(settings, _share(request.node))
         if cache is not None:
             name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]
             settings.setdefault("out", cache.mkdir("dpaudit-search") / name)
@@ -326,13 +354,14 @@ def dp_search(request: pytest.FixtureRequest) -> Callable[..., SearchRecord]:
 
 
 @pytest.fixture
-def dp_mechanism() -> Callable[..., MechanismResult]:
+def dp_mechanism(request: pytest.FixtureRequest) -> Callable[..., MechanismResult]:
     """Tests a plain mechanism: `dpaudit.mechanism`; its result has `assert_no_violation()`."""
 
     def tested(*given: Any, **settings: Any) -> MechanismResult:
         __tracebackhide__ = True
         from dpaudit.mechanisms.run import mechanism
 
+        _limit_error(settings, _share(request.node))
         try:
             return mechanism(*given, **settings)
         except InputError as error:  # as in `dp_audit`
@@ -468,6 +497,49 @@ def _level(config: pytest.Config) -> float:
     return value
 
 
+def _false_alarms(config: pytest.Config) -> float | None:
+    """The probability of a false alarm in a session; None if each test has its own."""
+    text = config.getini("dpaudit_false_alarms")
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        value = math.nan
+    if value is not None and not 0.0 < value < 0.5:
+        raise pytest.UsageError(f"dpaudit_false_alarms must be in (0, 0.5), got {text!r}")
+    return value
+
+
+def _share(node: pytest.Item) -> float | None:
+    """The error probability of a test's next check; None if the session limits none.
+
+    Tests have equal shares. The k-th check of a test has the 2^-k-th part of its share, because
+    it is not known how many follow.
+
+    Raises:
+        pytest.UsageError: If the test was not counted, as it asked for its fixture while it ran.
+    """
+    __tracebackhide__ = True
+    allowed = _false_alarms(node.config)
+    if allowed is None:
+        return None
+    if not _is_audit(node):
+        raise pytest.UsageError(
+            f"{node.nodeid} has no share of dpaudit_false_alarms: mark it @pytest.mark.dpaudit"
+        )
+    number = node.stash[_CHECKS] = node.stash.get(_CHECKS, 0) + 1
+    tests = node.config.stash[_TESTS]
+    share = allowed / tests
+    said = f"at most {allowed:g} in this session, {share:.2g} for each of {counted(tests, 'test')}"
+    node.user_properties.append((SHARED, said))
+    return share / 2.0**number
+
+
+def _limit_error(settings: dict[str, Any], share: float | None) -> None:
+    """Raises the confidence of a check to that of its share of the false alarms, if it has one."""
+    if share is not None:
+        settings["confidence"] = max(settings.get("confidence", 0.0), 1.0 - share)
+
+
 def _before(config: pytest.Config, key: str) -> Baseline | None:
     """The baseline of an audit, read before any training; None if there is no comparison."""
     __tracebackhide__ = True
@@ -482,7 +554,7 @@ def _before(config: pytest.Config, key: str) -> Baseline | None:
 
 def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
     from dpaudit.model.claim import NoClaim
-    from dpaudit.results.phrases import detects_from
+    from dpaudit.results.phrases import detects_from, too_narrow
     from dpaudit.results.verdict import Verdict
 
     unclaimed = isinstance(result.claim, NoClaim)
@@ -499,7 +571,9 @@ def _audit_of_test(test: str, number: int, result: AuditResult) -> AuditOfTest:
         report=str(result.folder and result.folder / "report.html"),
         detects=""
         if unclaimed or result.power is None or result.verdict is Verdict.INVALID
-        else detects_from(result.power, result.claim),
+        else "; ".join(
+            filter(None, [say(result.power, result.claim) for say in (detects_from, too_narrow)])
+        ),
         settings=_compared_settings(result),
         ranking=_ranking(result),
     )

@@ -676,3 +676,55 @@ def test_without(dp_replay):
     file.write_text("[[samplers]]\nfunction = 'noise:sample'\nlaw = 'laplac'\nscale = 'width'\n")
     failed = pytester.runpytest_inprocess(*words, "-k", "heard")
     failed.stdout.fnmatch_lines(["*dpaudit.toml: samplers.0.law: 'laplac' is not one of*"])
+
+
+SHARING = (
+    HONEST.partition("def test_honest")[0]
+    + """
+ONE = dict(x=0, x_prime=1, epsilon=1.0, draws=2000)
+
+
+def laplace(x, rng):
+    return x + rng.laplace()
+
+
+def test_twice(dp_audit, dp_mechanism):
+    first = dp_audit(constant, data, epsilon=1.0, **OPTIONS)
+    assert first.confidence == pytest.approx(1 - 0.02 / 2 / 2)
+    assert dp_mechanism(laplace, **ONE).confidence == 1 - 0.02 / 2 / 4
+
+
+def test_stricter(dp_mechanism):
+    assert dp_mechanism(laplace, **ONE, confidence=0.9999).confidence == 0.9999
+    assert dp_mechanism(laplace, **ONE, confidence=0.6).confidence == 1 - 0.02 / 8
+
+
+def test_of_something_else():
+    pass
+
+
+def test_not_counted(request):
+    with pytest.raises(pytest.UsageError, match="has no share of dpaudit_false_alarms: mark it"):
+        request.getfixturevalue("dp_mechanism")(laplace, **ONE)
+"""
+)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_a_session_shares_its_false_alarms_among_the_tests_that_audit(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeini("[pytest]\ndpaudit_false_alarms = 0.02\n")
+    pytester.makepyfile(SHARING)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=4)
+    said = "FALSE ALARMS: at most 0.02 in this session, 0.01 for each of 2 tests; above is what *"
+    result.stdout.fnmatch_lines(["*detects epsilon * noise * % too narrow, if *", said])
+
+
+@pytest.mark.parametrize("share", ["0", "0.5", "much"])
+def test_a_share_of_false_alarms_is_a_probability(pytester: pytest.Pytester, share: str) -> None:
+    pytester.makeini(f"[pytest]\ndpaudit_false_alarms = {share}\n")
+    result = pytester.runpytest_inprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*dpaudit_false_alarms must be in (0, 0.5), got '{share}'*"])

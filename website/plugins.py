@@ -60,7 +60,7 @@ def _sections(found: dict[str, EntryPoint]) -> Iterator[str]:
         yield f"## {name}\n"
         yield markdown(value)
         if entry.extras:
-            yield f"Needs `pip install 'dpaudit[{','.join(entry.extras)}]'`.\n"
+            yield f"Needs `pip install '.[{','.join(entry.extras)}]'`.\n"
         page = _page_on(name)
         if page:
             yield f"[More on {name}]({page})\n"

@@ -107,7 +107,12 @@ def _check(table: Mapping[str, Any], source: str) -> None:
     from jsonschema.exceptions import best_match
 
     schema = _shipped_schema()
-    for key in table:
+    for key, value in table.items():
+        if isinstance(value, dict) and key not in schema["properties"]:
+            raise SettingsError(
+                f"{source}: there is no section [{key}]: move its settings to "
+                "dpaudit.toml's top level, or to [tool.dpaudit] of pyproject.toml"
+            )
         if key not in schema["properties"]:
             known = did_you_mean(key, list(schema["properties"]))
             raise SettingsError(f"{source}: {key!r} is no setting{known}; correct or remove it")

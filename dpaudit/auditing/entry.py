@@ -73,8 +73,8 @@ def audit(
         jobs: Worker processes, one per available core if None; or a `Machine`, for a cluster or for
             limits of time and memory. Does not change the result.
         out: Run folder, which makes the run resumable; kept in a temporary folder if None.
-        progress: Whether to show bars, or a line for every tenth, on standard error; if None, on a
-            terminal and in a notebook. Or a function that is called after every trial.
+        progress: Whether to show bars, or a few lines, on standard error; if None, on a terminal
+            and in a notebook. Or a function that is called after every trial.
 
     Returns:
         The result; with `out`, also written there as `result.json` and reports.

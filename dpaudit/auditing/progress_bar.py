@@ -1,12 +1,11 @@
-"""Progress on standard error: bars on a terminal or in a notebook, a line per tenth elsewhere."""
+"""Progress: bars on a terminal, one output of a notebook's cell, at most ten lines elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from time import monotonic
-from typing import NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -31,6 +30,10 @@ _TITLES = {
     Role.AUDIT: "shadow models",
     Role.ONE_RUN: "one training",
 }
+_LINES: Final = {Role.AUDIT: 5, Role.ONE_RUN: 5}
+"""Lines of a role where they stay, as in a log; of another role one, at its end."""
+_UPDATES: Final = 50
+"""How often a role's line is replaced in a notebook."""
 
 
 class _Begun(NamedTuple):
@@ -59,7 +62,7 @@ class ConsoleProgress:
     def __init__(self, console: Console, *, quiet: bool) -> None:
         self._console = console
         self._quiet = quiet
-        self._drawn = console.is_terminal or _draws_in_notebook(console)
+        self._drawn = console.is_terminal
         self._bars = Progress(
             TextColumn("{task.description:<16}"),
             BarColumn(bar_width=20),
@@ -71,9 +74,11 @@ class ConsoleProgress:
             disable=quiet or not self._drawn,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._tenths: dict[tuple[str, int], int] = {}
+        self._steps: dict[tuple[str, int], int] = {}
         self._totals: dict[Role, int] = {}
         self._begun: dict[Role, _Begun] = {}
+        self._lines: dict[str, str] = {}
+        self._output: Any = None
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -102,13 +107,28 @@ class ConsoleProgress:
             )
             return
         part = named, event.total
-        tenth = 10 * event.done // event.total
-        if tenth < self._tenths.get(part, 0):  # the next of several audits
-            del self._tenths[part], self._begun[event.role]
+        steps = _UPDATES if self._console.is_jupyter else _LINES.get(event.role, 1)
+        step = steps * event.done // event.total
+        if step < self._steps.get(part, 0):  # the next of several audits
+            del self._steps[part], self._begun[event.role]
         begun = self._begun.setdefault(event.role, _Begun(monotonic(), event.done))
-        if tenth > self._tenths.get(part, 0):
-            self._tenths[part] = tenth
-            self._console.print(f"{title}: {event.done} of {event.total}{begun.left(event)}")
+        if step > self._steps.get(part, 0):
+            self._steps[part] = step
+            self._print(named, f"{title}: {event.done} of {event.total}{begun.left(event)}")
+
+    def _print(self, role: str, line: str) -> None:
+        """Prints a line; in a notebook, replaces the role's line in the one output."""
+        if not self._console.is_jupyter:
+            self._console.print(line)
+            return
+        self._lines[role] = line
+        text = {"text/plain": "\n".join(self._lines.values())}
+        if self._output is None:
+            from IPython.display import display
+
+            self._output = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._output.update(text, raw=True)
 
 
 @contextmanager
@@ -133,8 +153,3 @@ def show_progress(on_progress: OnProgress, *, asked: bool | None) -> Iterator[On
             on_progress(event)
 
         yield both
-
-
-def _draws_in_notebook(console: Console) -> bool:
-    """Whether a notebook shows bars: rich draws them with ipywidgets."""
-    return console.is_jupyter and find_spec("ipywidgets") is not None

@@ -94,6 +94,7 @@ def audit(
         raise SettingsError("GENERATOR is missing; see dpaudit audit --help")
     from dpaudit.report.render import junit_xml
     from dpaudit.results.sentences import headline
+    from dpaudit.results.verdict import Verdict
 
     spec = build_spec(generator, audited_table(data, schema, settings), settings)
     folder = run.out or spec.default_folder
@@ -108,7 +109,8 @@ def audit(
     if json:
         output.print(result.to_json(), end="")
     elif quiet:
-        output.print(headline(result))
+        why = result.reasons[:1] if result.verdict is Verdict.INCONCLUSIVE else ()
+        output.print("; ".join([headline(result), *why]))
     else:
         _show(result, folder)
     raise typer.Exit(code)

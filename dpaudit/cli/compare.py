@@ -27,7 +27,8 @@ Out = Annotated[
         "-o",
         "--out",
         metavar="FILE",
-        help="File to write as well: .html, .md, .svg (the figure), .json; repeatable.",
+        help="File to write as well: .html, .md, .svg (the figure), .json; for a "
+        "paper .csv and .tex (the table); repeatable.",
         panel=Panel.OUTPUT,
     ),
 ]
@@ -95,17 +96,12 @@ def _show(
 ) -> None:
     from dpaudit.comparison import compare as compared
     from dpaudit.comparison.render import comparison_page
-    from dpaudit.evidence.check import load_checked
     from dpaudit.report.page import page_text
 
     for file in out:
         _check_kind(file)
-    loaded = [load_checked(path) for path in paths]
-    comparison = compared(
-        dict(zip(_shortest_names(paths), loaded, strict=True)),
-        reference=reference,
-        reproduce=shlex.join(["dpaudit", *words]),
-    )
+    again = shlex.join(["dpaudit", *words])
+    comparison = compared(paths, reference=reference, reproduce=again)
     for file in out:
         write_named(file, _render(comparison, file), option="out")
     output = results()
@@ -120,33 +116,13 @@ def _show(
     raise typer.Exit(ExitCode.PASS)
 
 
-def _shortest_names(paths: Sequence[Path]) -> list[str]:
-    """Names folders by the shortest ends of their paths that differ.
-
-    Raises:
-        InputError: If a folder is given twice.
-    """
-    from dpaudit.results.result import RESULT_FILE
-
-    whole = [path.resolve() for path in paths]
-    whole = [path.parent if path.name == RESULT_FILE else path for path in whole]
-    twice = next((path for path in whole if whole.count(path) > 1), None)
-    if twice is not None:
-        raise InputError(f"{twice} is given twice: give each run once")
-    ends = (
-        ["/".join(path.parts[-length:]) for path in whole]
-        for length in range(1, max(len(path.parts) for path in whole) + 1)
-    )
-    return next(names for names in ends if len(set(names)) == len(names))
-
-
 def _natural_key(path: Path) -> list[tuple[int, str]]:
     """Sort key that puts v9 before v10: numbers by value, the rest by letters."""
     parts = re.findall(r"\d+|\D+", path.name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
-_KINDS = (".html", ".md", ".svg", ".json")
+_KINDS = (".html", ".md", ".svg", ".json", ".csv", ".tex")
 
 
 def _check_kind(file: Path) -> None:
@@ -156,7 +132,7 @@ def _check_kind(file: Path) -> None:
 
 def _render(comparison: Comparison, file: Path) -> str:
     """The comparison in the format of the file's name."""
-    from dpaudit.comparison.render import comparison_page, draw_forest
+    from dpaudit.comparison.render import comparison_latex, comparison_page, draw_forest
     from dpaudit.report.figures import standalone
     from dpaudit.report.render import page_html, page_markdown
 
@@ -165,6 +141,10 @@ def _render(comparison: Comparison, file: Path) -> str:
             return page_html(comparison_page(comparison))
         case ".md":
             return page_markdown(comparison_page(comparison))
+        case ".csv":
+            return comparison.frame.to_csv(index=False)
+        case ".tex":
+            return comparison_latex(comparison)
         case ".svg":
             if comparison.quantity is None:
                 raise InputError(

@@ -26,7 +26,15 @@ from rich.console import Console
 
 from dpaudit.errors import DpauditError, InputError, InterruptedRunError
 from dpaudit.files import io_reason, write_whole
-from dpaudit.formatting import Row, error_line, error_text, one_line, row_lines, visible
+from dpaudit.formatting import (
+    Row,
+    error_line,
+    error_text,
+    one_line,
+    row_lines,
+    visible,
+    with_short_words,
+)
 from dpaudit.model.choices import FailOn
 from dpaudit.plugins.exits import end_at_once
 from dpaudit.results.verdict import Verdict
@@ -171,6 +179,15 @@ class VisibleConsole(Console):
         super().print(*(visible(of) if isinstance(of, str) else of for of in objects), **options)
 
 
+class _MessageConsole(VisibleConsole):
+    """A visible console that cuts words which are longer than any path or name."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Prints, with long words cut."""
+        short = (with_short_words(of) if isinstance(of, str) else of for of in objects)
+        super().print(*short, **options)
+
+
 def results() -> Console:
     """Standard output: the result and nothing else; lines are never wrapped or coloured."""
     stream: Any = _result_stream.get(None) or _Tolerant(sys.stdout)
@@ -182,7 +199,7 @@ def results() -> Console:
 def messages(*, quiet: bool = False) -> Console:
     """Standard error: progress, notes, errors; nothing is printed there if `quiet`."""
     stream: Any = _Tolerant(sys.stderr)
-    return VisibleConsole(
+    return _MessageConsole(
         file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False, quiet=quiet
     )
 

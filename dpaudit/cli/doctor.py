@@ -78,7 +78,7 @@ def _findings() -> Iterator[tuple[bool, str]]:
             yield good, f"{name} {version}" + ("" if good else f": pip install {name}")
     yield sys.version_info >= (3, 11), "Python is 3.11 or newer"
     for extra, package in extras.items():
-        install = f"there is no {package}; to add it: pip install 'dpaudit[{extra}]'"
+        install = f"there is no {package}; to add it, in the clone: pip install '.[{extra}]'"
         yield True, f"extra {extra}" + ("" if package is None else f": {install}")
     yield from _plugin_findings()
     yield from _environment_findings()

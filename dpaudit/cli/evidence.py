@@ -52,12 +52,12 @@ def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
     and verdict with numpy and scipy alone. The pack has what result.json has, and so no records.
     The same run gives the same file.
     """
-    from dpaudit.evidence.check import load_checked
+    from dpaudit.evidence.check import load
     from dpaudit.evidence.pack import KEY, add_signature, digest, pack_files, zip_files
 
     out, sign = asked.out, asked.sign
     try:
-        files = pack_files(load_checked(run_folder))
+        files = pack_files(load(run_folder))
     except InputError:
         if run_folder.is_file() and '"ledger"' in run_folder.read_text("utf-8", errors="replace"):
             raise InputError(

@@ -190,5 +190,5 @@ def _find(name: str) -> object:
     bounds = [entry.key.value for entry in BOUNDS]
     known = [*names(GENERATORS), *names(ATTACKS), *names(LIBRARIES), *bounds, *map(str, Group)]
     raise RegistryError(
-        f"unknown name {name!r}{did_you_mean(name, known)}. Known: {', '.join(known)}"
+        f"unknown name {name!r}{did_you_mean(name, known)}: `dpaudit list` lists all names"
     )

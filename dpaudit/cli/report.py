@@ -66,17 +66,21 @@ def report(
         bool, option("--bounds", help="Print every bound instead, recomputed from the counts.")
     ] = False,
     of_bounds: BoundsOptions,
+    badge: Annotated[
+        Path | None,
+        option(metavar="FILE", help="JSON file for an endpoint badge of shields.io to write."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Writes a run's report.html and report.md again from its result.json.
 
-    With --figure it draws a figure, which needs matplotlib: pip install 'dpaudit[plot]'. With
-    --bounds it recomputes every bound, corrected as in the run, for its number of attacks and for
-    sequential stopping. A delta or confidence that differs from the run's was chosen after seeing
-    the counts, so its bounds prove nothing. Estimates are for comparison with other tools: they may
-    exceed the true epsilon more often than the confidence allows.
+    With --figure it draws a figure, which needs matplotlib (in the clone: pip install '.[plot]').
+    With --bounds it recomputes every bound, corrected as in the run, for its number of attacks and
+    for sequential stopping. A delta or confidence that differs from the run's was chosen after
+    seeing the counts, so its bounds prove nothing. Estimates are for comparison with other tools:
+    they may exceed the true epsilon more often than the confidence allows.
     """
-    from dpaudit.evidence.check import load_checked
+    from dpaudit.evidence.check import load
     from dpaudit.report.render import write_reports
     from dpaudit.results.result import AuditResult, report_row
 
@@ -86,7 +90,9 @@ def report(
         raise SettingsError(f"`{name}` belongs to a figure: give --figure claim|roc|scores")
     if not bounds and (name := _first_given(vars(of_bounds))):
         raise SettingsError(f"`{name}` belongs to the bounds: give `bounds`")
-    result = AuditResult.load(run_folder) if bounds else load_checked(run_folder)
+    if badge is not None and (bounds or figure is not None):
+        raise SettingsError("give `badge` without `bounds` and `figure`")
+    result = AuditResult.load(run_folder) if bounds else load(run_folder)
     assert result.folder is not None  # it was loaded from one
     output = results()
     if bounds:
@@ -108,6 +114,10 @@ def report(
             output.print("\n".join(row_lines(rows)))
         raise typer.Exit(ExitCode.PASS)
     write_reports(result, result.folder)
+    if badge is not None:
+        from dpaudit.report.badge import badge as badge_of
+
+        write_named(badge, badge_of(result), option="badge")
     if json:
         output.print(result.to_json(), end="")
     else:

@@ -1,20 +1,26 @@
-"""Audits side by side, and what differs from one to the next: a pure function of their results."""
+"""Audits side by side, and what differs from one to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dpaudit.errors import InputError
+from dpaudit.evidence import check
 from dpaudit.formatting import percent, printable
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Quantity
+from dpaudit.model.claim import NoClaim, Quantity
 from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.record import AuditBrief, AuditedGenerator, AuditRecord
+from dpaudit.results.result import AuditResult
 from dpaudit.results.sentences import claim_text, target
 from dpaudit.results.verdict import Verdict, most_severe
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _ABSENT: Final = "not given"
 _SOURCE: Final = "source code"
@@ -98,9 +104,44 @@ class Comparison(Document):
         quantities = {run.audit.claim.quantity for run in self.runs}
         return quantities.pop() if len(quantities) == 1 else None
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The audits as a table, one a row, with unrounded numbers.
+
+        Columns `run`, `generator`, `quantity` and `claim` (what the claim limits, and to what),
+        `bound` (the lower bound that decides, the one to quote), `rule` (its name),
+        `clopper_pearson` (the bound that other audits report), `confidence`, `limit` (the largest
+        bound that this many models can give), `detectable` (80 % power), `auc`, `shadow_models`,
+        `verdict` and `date`. A withheld bound is missing.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([_row_of(run) for run in self.runs])
+
+
+def _row_of(run: ComparedRun) -> dict[str, object]:
+    audit = run.audit
+    kept = not audit.is_withheld
+    return {
+        "run": run.name,
+        "generator": run.generator.name,
+        "quantity": str(audit.claim.quantity),
+        "claim": None if isinstance(audit.claim, NoClaim) else audit.claim.value,
+        "bound": audit.proved if kept else None,
+        "rule": audit.rule,
+        "clopper_pearson": audit.clopper_pearson if kept else None,
+        "confidence": audit.confidence,
+        "limit": audit.max_provable,
+        "detectable": audit.detectable,
+        "auc": audit.auc,
+        "shadow_models": audit.shadow_models,
+        "verdict": str(audit.verdict),
+        "date": audit.date,
+    }
+
 
 def compare(
-    runs: Mapping[str, AuditRecord],
+    runs: Mapping[str, str | Path | AuditRecord] | Iterable[str | Path | AuditRecord],
     *,
     reference: Reference = Reference.FIRST,
     reproduce: str | None = None,
@@ -108,7 +149,9 @@ def compare(
     """Puts audits side by side.
 
     Args:
-        runs: The results of two or more audits by name, in order.
+        runs: Two or more run folders, or results, in order; a mapping names them. Otherwise they
+            are named by the shortest ends of their folders that differ, or by their generators if
+            a result has no folder. A folder's result is checked as `dpaudit.load` does.
         reference: The run with which each is compared.
         reproduce: The command that compares them, for the report.
 
@@ -116,13 +159,16 @@ def compare(
         The comparison.
 
     Raises:
-        InputError: If there are fewer than two.
+        InputError: If there are fewer than two, two have the same name, or one cannot be read.
     """
-    named = list(runs.items())
+    given = list(runs.values()) if isinstance(runs, Mapping) else list(runs)
+    records = [run if isinstance(run, AuditRecord) else check.load(run) for run in given]
+    names = list(runs) if isinstance(runs, Mapping) else _names(records)
+    named = list(zip(names, records, strict=True))
     before = named[:-1] if reference is Reference.PREVIOUS else named[:1] * len(named[1:])
     return Comparison(
         reference=reference,
-        verdict=most_severe(record.verdict for record in runs.values()),
+        verdict=most_severe(record.verdict for record in records),
         runs=tuple(
             ComparedRun(name=name, generator=record.generator, audit=AuditBrief.of(record))
             for name, record in named
@@ -133,6 +179,26 @@ def compare(
         ),
         reproduce=reproduce,
     )
+
+
+def _names(records: Sequence[AuditRecord]) -> list[str]:
+    """Names results by the shortest ends of their folders that differ, or by their generators.
+
+    Raises:
+        InputError: If a folder is given twice.
+    """
+    folders = [record.folder for record in records if isinstance(record, AuditResult)]
+    whole = [folder.resolve() for folder in folders if folder is not None]
+    if len(whole) < len(records):
+        return [record.generator.name for record in records]
+    twice = next((path for path in whole if whole.count(path) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is given twice: give each run once")
+    ends = (
+        ["/".join(path.parts[-length:]) for path in whole]
+        for length in range(1, max(len(path.parts) for path in whole) + 1)
+    )
+    return next(names for names in ends if len(set(names)) == len(names))
 
 
 class ChangedPart(StrEnum):

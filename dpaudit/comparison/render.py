@@ -28,9 +28,9 @@ HEADER = (
 )
 _NUMERIC = frozenset({2, 3, 4, 5, 6, 7})
 COMPARED = (
-    "CP is the Clopper-Pearson bound that other audits report. It does not decide: it limits "
-    "each error rate at one threshold by itself, while the deciding bound tests both at once or "
-    "weighs each guess."
+    "Quote the bound: it decides. CP is the Clopper-Pearson bound that other audits report; it "
+    "limits each error rate at one threshold by itself, while the deciding bound tests both at "
+    "once or weighs each guess."
 )
 WITHHELD_MEANS = (
     "a bound above the claim that proves no violation: another audit judged the same shadow "
@@ -49,6 +49,17 @@ _EACH_ALONE = (
 def comparison_table(comparison: Comparison) -> ReportTable:
     """The runs, one a row."""
     return ReportTable(HEADER, tuple(_row(run) for run in comparison.runs), _NUMERIC)
+
+
+def comparison_latex(comparison: Comparison) -> str:
+    """The runs as a `tabular` of LaTeX, with the rules of `booktabs`."""
+    import pandas as pd
+
+    table = comparison_table(comparison)
+    columns = "".join("r" if at in table.numeric else "l" for at in range(len(table.header)))
+    frame = pd.DataFrame(table.rows, columns=table.header)
+    style = frame.style.hide(axis="index").format(escape="latex")
+    return f"% {COMPARED}\n{style.to_latex(hrules=True, column_format=columns)}"
 
 
 def _narrow(table: ReportTable) -> ReportTable:
@@ -83,10 +94,13 @@ def other_experiment(step: RunChanges) -> bool:
 
 def finding(comparison: Comparison) -> str:
     """The comparison in a few words: "1 of 2 runs violates its claim"."""
-    violations = sum(run.audit.verdict is Verdict.VIOLATION for run in comparison.runs)
+    verdicts = [run.audit.verdict for run in comparison.runs]
+    violations = verdicts.count(Verdict.VIOLATION)
     many = counted(len(comparison.runs), "run")
     if not violations:
-        return f"no violation found in {many}"
+        undecided = verdicts.count(Verdict.INCONCLUSIVE)
+        could_not = f"; {undecided} could not decide" if undecided else ""
+        return f"no violation found in {many}{could_not}"
     return f"{violations} of {many} {'violates its' if violations == 1 else 'violate their'} claim"
 
 
@@ -97,7 +111,10 @@ def comparison_page(comparison: Comparison) -> Page:
     generators = dict.fromkeys(run.generator.name for run in comparison.runs)
     command = comparison.reproduce
     return Page(
-        verdict=comparison.verdict,
+        # What was not decided is in the finding: a question mark would ask what was found.
+        verdict=Verdict.CONSISTENT
+        if comparison.verdict is Verdict.INCONCLUSIVE
+        else comparison.verdict,
         word=_word(comparison),
         finding=finding(comparison),
         about=f"Audits of {', '.join(generators)}",
@@ -121,7 +138,7 @@ def comparison_page(comparison: Comparison) -> Page:
         facts=(
             *(row for step in comparison.changes for row in _changed_rows(step)),
             *_withheld(comparison),
-            Row("CP", COMPARED.removeprefix("CP is ")),
+            Row("quote", COMPARED.removeprefix("Quote ")),
         ),
         terminal=(Block(title="Runs", table=_narrow(comparison_table(comparison))),),
     )
@@ -135,7 +152,8 @@ def _result(comparison: Comparison) -> Block:
         title="Result",
         picture=Picture.FOREST,
         caption=f"Claimed and empirical {comparison.quantity.noun} of each run, one below the "
-        "other.",
+        "other. The line from a bound is no confidence interval: it ends at the largest bound that "
+        "so many models can give.",
     )
 
 

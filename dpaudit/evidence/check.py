@@ -134,20 +134,25 @@ def check_pack(path: Path, *, key: Path | None = None) -> EvidenceCheck:
     )
 
 
-def load_checked(path: Path) -> AuditResult:
-    """Reads a result whose errors, bounds and verdict follow from its scores.
+def load(folder: str | Path) -> AuditResult:
+    """Reads the result of an audit and checks that its bounds and verdict follow from its scores.
+
+    `AuditResult.load` reads it unchecked.
 
     Args:
-        path: The run folder, or its `result.json`.
+        folder: The run folder, or its `result.json`.
+
+    Returns:
+        The result, as `dpaudit.audit` returned it.
 
     Raises:
         InputError: If it cannot be read, or was edited so that one of these does not follow.
     """
-    result, notes = AuditResult.load(path), _Notes([], [], [])
+    result, notes = AuditResult.load(folder), _Notes([], [], [])
     _compare_numbers(result, notes)
     if notes.different:
         raise InputError(
-            f"{path} was edited after the audit, or is of a version that computes otherwise: "
+            f"{folder} was edited after the audit, or is of a version that computes otherwise: "
             f"recomputed from its scores, this differs: {notes.different[0]}; repeat the command "
             "of the audit, which writes the result again"
         )

@@ -384,7 +384,16 @@ def _module_from_file(path: Path) -> ModuleType:
     importlib.invalidate_caches()
     try:
         with refusing(f"importing {path} fails"):
-            spec.loader.exec_module(module)
+            try:
+                spec.loader.exec_module(module)
+            except ImportError as error:
+                if "relative import" not in str(error):
+                    raise
+                package = path.resolve().parent.name
+                raise RegistryError(
+                    f"importing {path} fails: a relative import needs the package {package!r}; "
+                    f"name the generator {package}.{path.stem}:NAME, from the folder of {package}"
+                ) from error
     except BaseException:
         sys.modules.pop(name, None)
         raise

@@ -134,9 +134,17 @@ def _result(result: AuditRecord) -> Block:
         title="Result",
         paragraphs=(sentences.PROVES_NOTHING,) if result.verdict is Verdict.INVALID else (),
         picture=Picture.CLAIM,
-        caption=_what_to_see(result),
+        caption=f"{_what_to_see(result)}{_triangle(result)}",
         table=ReportTable(("Quantity", noun, "Meaning"), tuple(_numbers(result)), frozenset({1})),
     )
+
+
+def _triangle(result: AuditRecord) -> str:
+    """What the triangle of the claim figure marks, if it has one."""
+    if curves.claim_axis(result).detectable is None:
+        return ""
+    noun = result.claim.quantity.noun
+    return f" The triangle is no finding: a true {noun} there is detected by 80 % of such audits."
 
 
 def _what_to_see(result: AuditRecord) -> str:
@@ -211,7 +219,7 @@ def _holds(result: AuditRecord) -> str:
     if sentences.is_withheld(result):
         return f"lower bound{rule}; proves nothing, because these shadow models were judged before"
     by_probe = result.verdict is Verdict.VIOLATION and not result.proves_leak
-    decides = "" if by_probe else "; decides"
+    decides = "" if by_probe else "; decides: quote this"
     return f"lower bound at {percent(result.confidence)} confidence{rule}{decides}"
 
 

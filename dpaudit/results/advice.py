@@ -83,10 +83,12 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
             )
         detect = _middle_leak(result)
         smaller = plan if detect is None else f"{plan} --detect {detect}"
+        midway = f"; its --detect {detect} is half-way from the claim to what this audit detects"
+        midway = "" if detect is None else midway
         if not result.game.has_threshold:  # one training: no record to choose, no models to add
             return NextStep(
                 "To detect smaller leaks, audit with more canaries (--set canaries=M), or without "
-                "--one-run: the command says how many shadow models that takes.",
+                f"--one-run: the command says how many shadow models that takes{midway}.",
                 smaller,
                 spent,
             )
@@ -94,9 +96,9 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         if result.claim.unit is not None:
             other = "unit (--target unit:VALUE)"
         return NextStep(
-            "To detect smaller leaks, audit with more models (the command says how many) or more "
-            "synthetic rows of each (--set rows=N), let the attacker see more (--access model), "
-            f"attack another {other}.",
+            f"To detect smaller leaks, audit with more models (the command says how many{midway}) "
+            "or more synthetic rows of each (--set rows=N), let the attacker see more (--access "
+            f"model), attack another {other}.",
             smaller,
             spent,
         )

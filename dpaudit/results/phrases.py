@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from dpaudit.formatting import rounded, rounded_down, rounded_up
-from dpaudit.model.claim import Claim, Neighbours, PrivacyClaim
+from dpaudit.model.claim import Claim, Neighbours, NoClaim, PrivacyClaim, Quantity
 from dpaudit.results.verdict import Power
 
 CURVE_FACTOR: Final = (
@@ -53,6 +54,18 @@ def detects_from(power: Power, claim: Claim) -> str:
     by_less = f", by a lower bound of at most {rounded_down(most)}"
     limit = by_less if detects_beyond_limit(power) else ""
     return f"detects {claim.quantity.noun} {rounded_up(least)} with 80 % power{gaussian_too}{limit}"
+
+
+def too_narrow(power: Power, claim: Claim) -> str:
+    """How much too narrow noise is whose leak an audit detects: "noise 33 % too narrow".
+
+    Empty if nothing is detected, or if the claim limits what no scale of noise gives by itself.
+    """
+    exponent = {Quantity.EPSILON: 1.0, Quantity.MU: 1.0, Quantity.RHO: 0.5}.get(claim.quantity)
+    if exponent is None or power.detectable is None or isinstance(claim, NoClaim):
+        return ""
+    share = 1.0 - (claim.value / power.detectable) ** exponent
+    return f"noise {math.ceil(100.0 * share)} % too narrow, if the leak shows clearly"
 
 
 def detects_beyond_limit(power: Power) -> bool:

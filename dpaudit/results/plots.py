@@ -1,12 +1,14 @@
 """The figures of a result by matplotlib, for notebooks and papers: pure functions of the result.
 
-matplotlib is an extra and is imported when a figure is asked for. A legend below the plot shows
-every mark and its number, so that no text stands on an axis.
+matplotlib is an extra and is imported when a figure is asked for. A legend below the plot, or to
+the right of a square one on a wide page, shows every mark and its number, so that no text stands on
+an axis.
 """
 
 from __future__ import annotations
 
 import io
+import textwrap
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,11 +23,18 @@ from dpaudit.results.record import AuditRecord
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 _IN, _OUT, _CLAIM, _INK = "#b3420f", "#1f4e79", "#6a1b9a", "#222222"
 _LARGEST_INCHES = 100.0
 _BELOW = 0.5
 """Inches from the axis to the legend: room for its numbers and its name."""
+_BESIDE = 0.1
+"""Inches from a square plot to the legend at its right."""
+_BESIDE_LETTERS = 19
+"""Where the words of a legend at the right break."""
+_LEGEND_POINTS = (8.3, 7.0, 6.0, 5.0)
+"""Font sizes of a legend: the first, or the largest with which a file of a given size has room."""
 _DOTS_PER_INCH = 300
 _REPEATABLE: Final[dict[str, dict[str, Any]]] = {
     ".svg": {"Date": None},
@@ -79,6 +88,7 @@ def plot(
 
         _, ax = pyplot.subplots(figsize=SIZES[name], layout="constrained")
     draw(result, ax)
+    _set_legend(ax)
     return ax
 
 
@@ -125,8 +135,9 @@ def figure_file(
     # Fonts that publishers take, and identifiers that do not change.
     with mpl.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "dpaudit"}):
         page = Figure(figsize=size, layout="constrained")
-        draw(result, page.add_subplot())
-        if not _fits(page):
+        ax = page.add_subplot()
+        draw(result, ax)
+        if not any(_fits(page, _set_legend(ax, points=points)) for points in _LEGEND_POINTS):
             raise SettingsError(
                 f"{size.width:g} x {size.height:g} inches have no room for the figure and its "
                 "legend: give a larger `width` or `height`"
@@ -181,7 +192,7 @@ def _drawing(result: AuditRecord, figure: FigureName) -> Callable[[AuditRecord, 
     return _roc
 
 
-def _fits(page: Figure) -> bool:
+def _fits(page: Figure, legend: Legend) -> bool:
     """Whether the plot has enough room and the legend is not cut off."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="constrained_layout not applied")
@@ -189,9 +200,6 @@ def _fits(page: Figure) -> bool:
             page.draw_without_rendering()
         except UserWarning:
             return False
-    [ax] = page.axes
-    legend = ax.get_legend()
-    assert legend is not None  # every figure has one
     words, paper = legend.get_window_extent(), page.bbox
     return bool(words.x1 <= paper.x1 and words.y0 >= paper.y0)
 
@@ -234,7 +242,6 @@ def _claim(result: AuditRecord, ax: Axes) -> None:
     noun = result.claim.quantity.noun
     ax.set(xlim=(0.0, shown.end), ylim=(-0.5, 0.5), yticks=[], xlabel=noun)
     ax.spines[["left", "right", "top"]].set_visible(False)
-    _legend_below(ax)
 
 
 def _roc(result: AuditRecord, ax: Axes) -> None:
@@ -265,7 +272,6 @@ def _roc(result: AuditRecord, ax: Axes) -> None:
     )
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set(xlabel="false positive rate", ylabel="true positive rate")
-    _legend_below(ax)
 
 
 def _scores(result: AuditRecord, ax: Axes) -> None:
@@ -288,7 +294,6 @@ def _scores(result: AuditRecord, ax: Axes) -> None:
     ax.set_ylim(bottom=0.0)
     ax.set(xlabel="membership score", ylabel=f"% of {words.units}")
     ax.spines[["right", "top"]].set_visible(False)
-    _legend_below(ax)
 
 
 def _columns(points: Any) -> tuple[list[float], list[float]]:
@@ -296,19 +301,30 @@ def _columns(points: Any) -> tuple[list[float], list[float]]:
     return list(x), list(y)
 
 
-def _legend_below(ax: Axes) -> None:
-    """Sets the legend under the name of the axis, the same distance whatever the size."""
+def _set_legend(ax: Axes, *, points: float = _LEGEND_POINTS[0]) -> Legend:
+    """Sets the legend under the name of the axis, the same distance whatever the size.
+
+    On a page that is wider than tall, a square plot has it at the right, in shorter lines.
+    """
     from matplotlib.transforms import ScaledTranslation
 
-    page = ax.get_figure()
+    page = ax.get_figure(root=True)
     assert page is not None  # axes are made in one
-    below = ax.transAxes + ScaledTranslation(0.0, -_BELOW, page.dpi_scale_trans)
-    ax.legend(
+    width, height = page.get_size_inches()
+    handles, labels = ax.get_legend_handles_labels()
+    corner, moved = (0.0, 0.0), (0.0, -_BELOW)
+    if ax.get_aspect() == 1.0 and width > height:
+        corner, moved = (1.0, 1.0), (_BESIDE, 0.0)
+        labels = [textwrap.fill(label, _BESIDE_LETTERS) for label in labels]
+    return ax.legend(
+        handles,
+        labels,
         loc="upper left",
-        bbox_to_anchor=(0.0, 0.0),
-        bbox_transform=below,
+        bbox_to_anchor=corner,
+        bbox_transform=ax.transAxes + ScaledTranslation(*moved, page.dpi_scale_trans),
         frameon=False,
-        fontsize="small",
+        fontsize=points,
         borderpad=0.0,
         borderaxespad=0.0,
+        handlelength=1.5,
     )

@@ -544,6 +544,7 @@ class AuditBrief:
         shadow_models: Trials run, of both worlds together.
         seconds: Time spent in trials over all workers, in seconds.
         date: Day on which the audit ended, in UTC; absent where it is not known.
+        rule: Key of the bound that decides; absent if no trial was scored.
     """
 
     verdict: Verdict
@@ -558,6 +559,7 @@ class AuditBrief:
     shadow_models: Whole
     seconds: NonNegative
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
+    rule: str | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def is_withheld(self) -> bool:
@@ -568,7 +570,7 @@ class AuditBrief:
     @classmethod
     def of(cls, record: AuditRecord) -> AuditBrief:
         """Summarises a record."""
-        power = record.power
+        power, entry = record.power, record.decided_by
         return cls(
             verdict=record.verdict,
             reasons=record.reasons,
@@ -582,6 +584,7 @@ class AuditBrief:
             shadow_models=sum(record.shadow_models.values()),
             seconds=record.seconds,
             date=record.date,
+            rule=None if entry is None else entry.key.value,
         )
 
 

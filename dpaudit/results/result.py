@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dpaudit.bounds.table import ValidBound, deciding
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
 from dpaudit.formatting import Row, printable, rounded_down, row_lines
@@ -92,7 +93,7 @@ class AuditResult(AuditRecord):
         import pandas as pd
 
         rows = [(world.value, score) for world, of in self.scores.items() for score in of]
-        return _typed(pd.DataFrame(rows, columns=["world", "score"]), text=["world"])
+        return _typed(pd.DataFrame(rows, columns=["world", "score"]), kept=["world"])
 
     @property
     def features_frame(self) -> pd.DataFrame:
@@ -105,23 +106,29 @@ class AuditResult(AuditRecord):
 
         names = ["column", "feature", "importance", "separation"]
         rows = [(of.column, of.feature, of.importance, of.separation) for of in self.leaks]
-        return _typed(pd.DataFrame(rows, columns=names), text=["column", "feature"])
+        return _typed(pd.DataFrame(rows, columns=names), kept=["column", "feature"])
 
     @property
     def attacks_frame(self) -> pd.DataFrame:
         """Every attack that was scored as a table, as the report lists them.
 
         Columns `attack`, `auc`, the number of `false_negatives`, `n_in`, `false_positives` and
-        `n_out`, and a column for each bound, missing where it does not apply.
+        `n_out`; `bound`, the one to quote, and `rule`, its name; then every bound by its name in
+        `bounds`, missing where it does not apply: `exact`, `fair_coin`, `clopper_pearson`,
+        `sequential`, `one_run`, `one_run_in_turn`.
         """
         import pandas as pd
 
-        rows = [
-            {"attack": attack.name, "auc": attack.auc, **asdict(attack.counts)}
-            | {key.value: value for key, value in attack.bounds.items()}
-            for attack in self.attacks
-        ]
-        return pd.DataFrame(rows)
+        rows: list[dict[str, Any]] = []
+        for attack in self.attacks:
+            bounds = {key.value: value for key, value in attack.bounds.items()}
+            entry = deciding(attack.bounds)
+            quoted = {} if entry is None else {"bound": bounds[entry.key], "rule": entry.key.value}
+            of = {"attack": attack.name, "auc": attack.auc, **asdict(attack.counts)}
+            rows.append(of | quoted | bounds)
+        counts = ["false_negatives", "n_in", "false_positives", "n_out"]
+        columns = ["attack", "auc", *counts, "bound", "rule", *(key.value for key in ValidBound)]
+        return _typed(pd.DataFrame(rows, columns=columns), kept=["attack", "rule", *counts])
 
     def plot(self, ax: Axes | None = None, *, figure: FigureName | str = "claim") -> Axes:
         """Draws a figure by matplotlib (extra `plot`).
@@ -235,9 +242,9 @@ def result_schema() -> dict[str, Any]:
     return document_schema(AuditRecord, title="dpaudit result")
 
 
-def _typed(frame: pd.DataFrame, *, text: list[str]) -> pd.DataFrame:
-    """Makes all columns but `text` numeric, which pandas does not do for an empty table."""
-    numbers = [name for name in frame.columns if name not in text]
+def _typed(frame: pd.DataFrame, *, kept: list[str]) -> pd.DataFrame:
+    """Makes all columns but `kept` numeric, which pandas does not do for an empty table."""
+    numbers = [name for name in frame.columns if name not in kept]
     return frame.astype(dict.fromkeys(numbers, float))
 
 

@@ -148,10 +148,12 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
             *((_upper_limit(result),) if exceeds_claim(result) else ()),
         )
     if result.verdict is Verdict.CONSISTENT:
+        allowed = f"{true}, which the claim of {claimed} allows."
         return (
-            f"{claim} No violation was found. This is {NOT_EVIDENCE}. {true}, which the claim of "
-            f"{claimed} allows. {power(result)} Smaller leaks, other {_others(result)} and "
-            "stronger attackers are not ruled out.",
+            f"{claim} No violation was found. This is {NOT_EVIDENCE}. "
+            f"{allowed if result.proved else 'The attacks proved no leak of any size.'} "
+            f"{power(result)} Smaller leaks, other {_others(result)} and stronger attackers are "
+            "not ruled out.",
             *explained,
             *probes_alarm(result),
             *attempts(result),

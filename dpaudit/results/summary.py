@@ -137,15 +137,17 @@ def _bound(result: AuditRecord) -> list[Row]:
     entry = result.decided_by
     if entry is None or result.verdict is Verdict.INVALID:
         return []
-    text = f"{sentences.claim_and_proof(result.claim, result.proved).proved} ({entry.label})"
     at_limit, compared = sentences.reaches_limit(result), result.clopper_pearson
+    differs = compared is not None and rounded_down(compared) != rounded_down(result.proved)
+    quoted = "; quote this" if differs and not sentences.is_withheld(result) else ""
+    proved = sentences.claim_and_proof(result.claim, result.proved).proved
+    text = f"{proved} ({entry.label}{quoted})"
     if at_limit:
         text += f", all that {_size(result)} can prove"
     if compared is None:
         text += f"; no Clopper-Pearson bound: {result.game.no_clopper_pearson}"
     else:
-        same = rounded_down(compared) == rounded_down(result.proved)
-        number = "the same" if same else rounded_down(compared)
+        number = rounded_down(compared) if differs else "the same"
         text += f"{';' if at_limit else ','} Clopper-Pearson {number}"
     if result.power is not None and not at_limit:
         text += f"; at most {rounded_down(result.power.max_provable)} with {_size(result)}"

@@ -293,8 +293,7 @@ class UtilityReport(Document):
             )
         if self.left_out:
             yield (
-                f"Left out: {', '.join(self.left_out)}, not installed "
-                "(pip install 'dpaudit[utility]')."
+                f"Left out: {', '.join(self.left_out)}, not installed (pip install '.[utility]')."
             )
         yield (
             f"Seed {self.seed}. All numbers come from real rows without any protection: "

@@ -25,7 +25,7 @@ def test_a_control_that_is_run_again_in_full_has_a_name_and_a_total_of_its_own()
         stream = io.StringIO()
         console = Console(file=stream, force_terminal=terminal, width=100)
         with progress_bar.ConsoleProgress(console, quiet=False) as progress:
-            for done, total in ((14, 14), (20, 60), (60, 60)):
+            for done, total in ((7, 14), (14, 14), (20, 60), (60, 60)):
                 progress(TrialProgress(Role.NULL_CONTROL, done, total, 0))
         plain = re.sub(r"\x1b\[[0-9?;]*[A-Za-z]", "", stream.getvalue())
         lines = plain.splitlines()
@@ -35,7 +35,6 @@ def test_a_control_that_is_run_again_in_full_has_a_name_and_a_total_of_its_own()
         else:
             assert [line.partition(",")[0] for line in lines] == [
                 "null control: 14 of 14",
-                "full null control: 20 of 60",
                 "full null control: 60 of 60",
             ]
 
@@ -60,7 +59,7 @@ def test_a_terminal_shows_bars_and_a_pipe_nothing(monkeypatch: pytest.MonkeyPatc
 def test_it_can_be_asked_for_and_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = written(io.StringIO(), monkeypatch, asked=True).splitlines()
     assert [line.partition(",")[0] for line in lines] == [
-        f"shadow models: {n} of 10" for n in range(1, 6)
+        f"shadow models: {n} of 10" for n in (2, 4)
     ]
     assert written(_Terminal(), monkeypatch, asked=False) == ""
 
@@ -88,9 +87,40 @@ def test_each_of_several_audits_has_its_lines(monkeypatch: pytest.MonkeyPatch) -
     assert stream.getvalue().splitlines() == ["shadow models: 1 of 2", "shadow models: 2 of 2"] * 2
 
 
-def test_a_notebook_without_widgets_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_of_a_whole_audit_has_ten_lines_at_most() -> None:
     stream = io.StringIO()
-    monkeypatch.setattr(progress_bar, "find_spec", lambda name: None)
+    controls = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
+    parts = [(role, total) for total in (14, 60) for role in controls]
+    with progress_bar.ConsoleProgress(Console(file=stream), quiet=False) as progress:
+        for role, total in [(Role.TARGET_SELECTION, 320), *parts, (Role.AUDIT, 1000)]:
+            for done in range(total + 1):
+                progress(TrialProgress(role, done, total, 0))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 10
+    assert lines[-1] == "shadow models: 1000 of 1000"
+
+
+def test_a_notebook_has_one_output_that_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[list[str]] = []
+
+    class Output:
+        def update(self, text: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            shown[-1].append(text["text/plain"])
+
+    def display(text: dict[str, str], *, raw: bool, display_id: bool) -> Output:
+        assert raw
+        assert display_id
+        shown.append([text["text/plain"]])
+        return Output()
+
+    monkeypatch.setattr("IPython.display.display", display)
+    stream = io.StringIO()
     console = Console(file=stream, force_jupyter=True)
     with progress_bar.ConsoleProgress(console, quiet=False) as progress:
-        assert not progress._drawn
+        for role in (Role.NULL_CONTROL, Role.AUDIT):
+            for done in range(41):
+                progress(TrialProgress(role, done, 40, 0))
+    [texts] = shown
+    assert texts[-1] == "null control: 40 of 40\nshadow models: 40 of 40"
+    assert stream.getvalue() == ""

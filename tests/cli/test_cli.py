@@ -152,6 +152,9 @@ def test_quiet_prints_one_line_and_no_progress() -> None:
 def test_too_few_models_exit_3_unless_allowed() -> None:
     words = ("null", "--epsilon", "9", "--out", "run")
     assert audit(*words).exit_code == ExitCode.INCONCLUSIVE
+    [why] = audit(*words, "-q").stdout.splitlines()
+    assert "not decided; " in why
+    assert "cannot decide: the upper limit for this many shadow models is" in why
     assert audit(*words, "--fail-on", "violation").exit_code == ExitCode.PASS
 
 

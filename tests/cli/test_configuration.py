@@ -149,6 +149,7 @@ def test_parameters_are_those_of_the_generator_of_the_file(
     ("text", "said"),
     [
         ("epsilom = 1", "dpaudit.toml: 'epsilom' is no setting (did you mean 'epsilon'?)"),
+        ("[audit]\nepsilon = 2", "dpaudit.toml: there is no section [audit]: move its settings"),
         ("shadow_models = 60", "did you mean 'shadow-models'?"),
         ("jobs = 'many'", "dpaudit.toml: jobs: 'many' is not of type 'integer'"),
         ("fail-on = 'always'", "dpaudit.toml: fail-on: 'always' is not one of"),

@@ -51,6 +51,11 @@ WRONG = {
     ),
     "audit null --set probe=no": "--set probe=no: write probe=true or probe=false",
     "audit null --set rows=3 --set rows=4": "--set rows is given twice: give it once",
+    "audit people.csv": (
+        "GENERATOR is refused: people.csv is a table: name a generator, then --data people.csv; "
+        "see dpaudit audit --help"
+    ),
+    "list nonsense": "unknown name 'nonsense': `dpaudit list` lists all names",
     "audit --data": "--data requires an argument",
     "audit --quiet=3 null": "--quiet does not take a value",
     "report a b c": "too many arguments: b c; see dpaudit report --help",
@@ -65,6 +70,17 @@ def test_wrong_words_are_one_line_and_exit_2(words: str) -> None:
     assert ended.exit_code == ExitCode.USAGE
     assert ended.stdout == ""
     assert ended.stderr.splitlines() == [f"error: {WRONG[words]}"]
+
+
+@pytest.mark.parametrize(
+    "words", ["audit LONG --data sample:breast-cancer", "list LONG", "LONG", "audit null --LONG 1"]
+)
+def test_a_name_of_ten_thousand_characters_is_cut_in_one_line(words: str) -> None:
+    ended = CliRunner().invoke(app, words.replace("LONG", "x" * 10_000).split())
+    assert ended.exit_code == ExitCode.USAGE
+    [line] = ended.stderr.splitlines()
+    assert len(line) < 600
+    assert "xxx…" in line
 
 
 @pytest.mark.parametrize("gone", Commands.renamed)

@@ -10,13 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import dpaudit
 from documents import read_document
+from dpaudit import TwoWorlds, audit
 from dpaudit.cli.main import app
 from dpaudit.comparison import Change, ChangedPart, Comparison, Reference, changes, compare
 from dpaudit.comparison.render import (
+    comparison_latex,
     comparison_page,
     comparison_table,
     draw_forest,
@@ -282,3 +286,68 @@ def test_a_claim_that_is_no_epsilon_has_its_name(records: dict[str, AuditRecord]
     gaussian = replace(records["v1"], claim=GaussianClaim(mu=1.0))
     rows = comparison_table(compare({"v1": records["v1"], "mu": gaussian})).rows
     assert rows[1][2] == "mu 1"
+
+
+def test_a_table_of_a_paper_from_two_finished_audits(tmp_path: Path) -> None:
+    toys, table = ["copycat", "laplace-histogram"], "sample:breast-cancer"
+    folders = [tmp_path / toy for toy in toys]
+    for toy, folder in zip(toys, folders, strict=True):
+        audit(toy, table, epsilon=1.0, game=TwoWorlds(shadow_models=52), jobs=1, out=folder)
+    files = [tmp_path / f"table.{kind}" for kind in ("csv", "tex", "md")]
+    asked = [word for file in files for word in ("--out", str(file))]
+    ended = CliRunner().invoke(app, ["compare", *map(str, folders), *asked])
+    assert ended.exit_code == 0, ended.stderr
+
+    frame = dpaudit.compare(folders).frame
+    pd.testing.assert_frame_equal(pd.read_csv(files[0]), frame, check_dtype=False)
+    assert list(frame.run) == list(frame.generator) == toys
+    assert list(frame.verdict) == ["violation", "consistent"]
+    leak = dpaudit.load(folders[0])
+    assert frame.bound[0] == leak.epsilon_lower_bound > frame.clopper_pearson[0] > 1.0
+    assert leak.attacks_frame.rule[0] == frame.rule[0] == "fair_coin"
+    tex, md = (file.read_text() for file in files[1:])
+    for text in (tex, md, " ".join(ended.stdout.split())):
+        assert "the bound: it decides. CP is the Clopper-Pearson bound" in text
+    assert r"\toprule" in tex
+    assert [line.split(" & ")[0] for line in tex.splitlines() if " & " in line] == ["run", *toys]
+    assert "| copycat |" in md
+
+
+@pytest.mark.usefixtures("invented_numbers")
+def test_folders_results_and_a_mapping_of_either_are_compared(
+    record_of: Make, tmp_path: Path
+) -> None:
+    folders = [save(record_of(seed=seed), tmp_path / name) for seed, name in enumerate("ab")]
+    results = [AuditResult.load(folder) for folder in folders]
+    assert compare(map(str, folders)) == compare(results) == compare([folders[0], results[1]])
+    named = compare({"old": folders[0], "new": results[1]})
+    assert [run.name for run in named.runs] == ["old", "new"]
+    with pytest.raises(InputError, match="two runs are called pate-gan"):
+        compare([record_of(), record_of(seed=5)])
+    with pytest.raises(InputError, match="is given twice"):
+        compare([folders[0], results[0]])
+
+
+def test_a_withheld_bound_is_missing_in_the_frame_and_an_edited_result_refused(
+    record_of: Make, tmp_path: Path
+) -> None:
+    again, edited = record_of(verdict="inconclusive", proved=2.741), record_of(proved=2.741)
+    frame = compare({"a": again, "b": edited}).frame
+    assert frame.bound.isna().tolist() == frame.clopper_pearson.isna().tolist() == [True, False]
+    with pytest.raises(InputError, match="was edited after the audit"):
+        dpaudit.load(save(edited, tmp_path / "edited"))
+    with pytest.raises(InputError, match="was edited after the audit"):
+        compare({"a": again, "edited": tmp_path / "edited"})
+
+
+def test_names_are_escaped_in_latex(record_of: Make) -> None:
+    hostile = compare({"a_b & 50%": record_of(), r"\input{x}": record_of(verdict="inconclusive")})
+    written = comparison_latex(hostile)
+    assert r"a\_b \& 50\%" in written
+    assert r"\input{x}" not in written
+
+
+def test_nothing_found_is_no_question_and_says_who_could_not_decide(record_of: Make) -> None:
+    runs = {"a": record_of(verdict="inconclusive"), "b": record_of(verdict="consistent")}
+    first, *_ = page_markdown(comparison_page(compare(runs))).splitlines()
+    assert first == "# ○ COMPARISON: no violation found in 2 runs; 1 could not decide"

@@ -521,4 +521,4 @@ def test_without_the_extra_the_message_says_what_to_install(
     monkeypatch.setattr(builtins, "__import__", refuse)
     done = evidence(run_of(record, tmp_path), "-o", tmp_path / "p.zip", "--sign", keys[0])
     assert done.exit_code == ExitCode.USAGE
-    assert "pip install 'dpaudit[evidence]'" in done.stderr
+    assert "pip install '.[evidence]'" in done.stderr

@@ -338,7 +338,7 @@ def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delitem(sys.modules, f"dpaudit.game.{name}")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
-        pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[cluster\]'"),
+        pytest.raises(MissingExtraError, match=r"pip install '\.\[cluster\]'"),
         opened_engine("dask", jobs=None, scheduler="tcp://a:1"),
     ):
         pass

@@ -378,7 +378,7 @@ def test_parquet_without_pyarrow_names_the_extra(
 
     path = written(tmp_path, "t.parquet", "PAR1")
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[parquet\]'"):
         load_table(path)
 
 

@@ -345,3 +345,15 @@ def test_what_a_test_module_defines_travels_by_value() -> None:
         [sys.executable, "-c", code], input=blob, capture_output=True, check=True, cwd="/"
     )
     assert done.stdout.decode().strip() == "{'size': 1}"
+
+
+def test_a_relative_import_of_a_file_is_answered_with_the_name_of_its_module(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "package" / "gan.py"
+    file.parent.mkdir()
+    file.write_text("from . import layers\n")
+    with pytest.raises(
+        RegistryError, match=r"name the generator package\.gan:NAME, from the folder"
+    ):
+        registry.resolve(f"{file}:Gan", registry.GENERATORS)

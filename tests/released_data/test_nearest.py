@@ -56,7 +56,7 @@ def test_no_query_has_no_neighbours() -> None:
 def test_large_tables_ask_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGE", 10)
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[large\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[large\]'"):
         find_nearest(rows(3), rows(10), neighbours=1)
 
 

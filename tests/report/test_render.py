@@ -566,7 +566,7 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
             record_of(verdict="inconclusive", proved=3.0, claim={"epsilon": 1.0}, checks=[check])
         )
 
-    certain = "lower bound at 95 % confidence (exact); decides"
+    certain = "lower bound at 95 % confidence (exact); decides: quote this"
     assert certain in written(passed=True)
     assert certain not in written(passed=False)
     assert "lower bound (exact); proves nothing" in written(passed=False)
@@ -580,7 +580,8 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
             {"exact": 3.21, "clopper_pearson": 2.58},
             4.38,
             [
-                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides |",
+                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides: "
+                "quote this |",
                 "| Clopper-Pearson | 2.58 | the bound that other audits report, for comparison; "
                 "never decides |",
                 "| Upper limit | 4.38 | bound of an attack without errors on this many models |",
@@ -590,8 +591,8 @@ def test_a_bound_of_trials_judged_before_holds_at_no_confidence(record_of: Make)
             {"exact": 3.21, "clopper_pearson": 3.21},
             3.21,
             [
-                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides; the "
-                "same by Clopper-Pearson; all that this many models can prove |",
+                "| Empirical epsilon | 3.21 | lower bound at 95 % confidence (exact); decides: "
+                "quote this; the same by Clopper-Pearson; all that this many models can prove |",
             ],
         ),
     ],
@@ -639,3 +640,8 @@ def test_an_audit_of_one_training_is_told_what_it_can_add(record_of: Make) -> No
 def test_names_between_backticks_are_code_and_stay_text() -> None:
     assert _code("`<b>` & `x`") == "<code>&lt;b&gt;</code> &amp; <code>x</code>"
     assert _breakable("`rows[1]` - `rows[2]`") == "<code>rows[1]</code> - <code>rows[2]</code>"
+
+
+def test_the_triangle_of_the_claim_figure_is_explained(record_of: Make) -> None:
+    page = render_html(record_of(verdict="consistent", proved=0.4))
+    assert "The triangle is no finding: a true epsilon there is detected by 80" in page

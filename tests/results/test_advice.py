@@ -108,7 +108,9 @@ def test_more_models_are_planned_for_a_leak_between_the_claim_and_what_is_caught
     found = record_of(
         verdict="consistent", claim={"epsilon": 1.0, "delta": 0.0}, detectable_epsilon=1.5
     )
-    assert next_step(found).command == "dpaudit audit --plan --epsilon 1 --delta 0 --detect 1.25"
+    step = next_step(found)
+    assert step.command == "dpaudit audit --plan --epsilon 1 --delta 0 --detect 1.25"
+    assert "its --detect 1.25 is half-way from the claim to what this audit detects" in step.why
 
 
 @pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])

@@ -37,7 +37,9 @@ def test_features_and_attacks_are_those_of_the_report(result: AuditResult) -> No
     attacks = result.attacks_frame.set_index("attack")
     assert list(attacks.index) == [one.name for one in result.attacks]
     deciding = attacks.loc[result.attack]
-    assert deciding["exact"] == result.proved
+    assert deciding["exact"] == deciding["bound"] == result.proved
+    assert deciding["rule"] == "exact"
+    assert set(attacks.columns) >= set(result.bounds or ())
     assert result.counts is not None
     assert deciding["n_in"] == result.counts.n_in
 
@@ -48,6 +50,7 @@ def test_what_never_ran_has_no_rows_but_columns(never_run: AuditRecord) -> None:
     assert empty.scores_frame.score.dtype == float
     assert list(empty.features_frame.columns) == ["column", "feature", "importance", "separation"]
     assert empty.attacks_frame.empty
+    assert empty.attacks_frame.bound.dtype == float
 
 
 def test_a_notebook_shows_the_head_of_the_report_and_no_foreign_markup(

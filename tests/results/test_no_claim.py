@@ -47,7 +47,10 @@ def test_the_empirical_epsilon_is_the_headline(measured: AuditRecord) -> None:
     )
     lines = summary_lines(measured)
     assert "claim     none; bounds are at delta 1e-05, add or remove one record" in lines
-    assert "bound     3.21 (exact), Clopper-Pearson 2.58; at most 4.38 with 400 models" in lines
+    [bound] = [line for line in lines if line.startswith("bound ")]
+    assert (
+        bound == "bound     3.21 (exact; quote this), Clopper-Pearson 2.58; at most 4.38 with 400"
+    )
     assert "leak      maximum (STDs_number); rows equal to the target (Age)" in lines
     shown = str(AuditResult.of(measured, folder=None)).splitlines()
     assert all(len(line) <= 80 for line in shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,25 @@ def test_words_stand_inside_the_figure_and_outside_the_plot(
         assert not ax.texts
 
 
+@pytest.mark.parametrize("figure", FIGURES)
+def test_a_column_of_a_paper_has_room_for_every_figure_and_its_words(
+    record_of: Make, figure: FigureName
+) -> None:
+    long = replace(record_of(), attack="combined-of-every-attack", confidence=0.999999)
+    for record in (record_of(), long):
+        assert figure_file(record, figure, ".svg", width=3.3, height=2.4)
+    page = Figure(figsize=(3.3, 2.4), layout="constrained")
+    ax = plot(record_of(), page.add_subplot(), figure=figure)
+    page.draw_without_rendering()
+    inside = ax.get_window_extent()
+    assert min(inside.width, inside.height) > 0.7 * page.dpi
+    legend = ax.get_legend()
+    assert legend is not None
+    words, paper = legend.get_window_extent(), page.bbox
+    assert (words.x1, -words.y0) <= (paper.x1, -paper.y0)
+    assert words.x0 > inside.x1 or words.y1 < inside.y0
+
+
 @pytest.mark.parametrize("kind", [pytest.param(".pdf", marks=pytest.mark.ci), ".svg", ".png"])
 def test_a_file_is_the_same_bytes_again(record_of: Make, kind: str) -> None:
     beginning = {".pdf": b"%PDF", ".svg": b"<?xml", ".png": b"\x89PNG"}[kind]
@@ -146,7 +166,7 @@ def test_the_caller_sets_the_size(record_of: Make) -> None:
     for size in ({"width": 0.5}, {"height": 1000.0}):
         with pytest.raises(SettingsError, match="must be from 1 to 100 inches"):
             figure_file(record_of(), FigureName.CLAIM, ".pdf", **size)
-    for figure, width, height in ((FigureName.CLAIM, 2.0, 1.0), (FigureName.ROC, 4.0, 2.0)):
+    for figure, width, height in ((FigureName.CLAIM, 2.0, 1.0), (FigureName.ROC, 1.0, 2.0)):
         with pytest.raises(SettingsError, match=f"{width:g} x {height:g} inches have no room"):
             figure_file(record_of(), figure, ".pdf", width=width, height=height)
     with pytest.raises(SettingsError, match="a figure is a file of"):
@@ -166,7 +186,9 @@ def test_a_missing_matplotlib_is_said_with_its_install_line(
     record_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    line = r"a figure needs matplotlib. Install: pip install 'dpaudit\[plot\]'"
+    line = (
+        r"a figure needs matplotlib. Install it in the clone of dpaudit: pip install '\.\[plot\]'"
+    )
     with pytest.raises(MissingExtraError, match=line):
         plot(record_of())
     with pytest.raises(MissingExtraError, match=line):

@@ -108,6 +108,12 @@ def test_the_opening_of_a_consistent_audit_says_what_it_would_have_detected(
     assert tried.startswith("Tried: ")
 
 
+def test_a_bound_of_zero_is_not_said_to_be_allowed(record_of: Make) -> None:
+    opening, _ = lead(record_of(verdict="consistent", proved=0.0))
+    assert "The attacks proved no leak of any size." in opening
+    assert "at least 0" not in opening
+
+
 @pytest.mark.parametrize("verdict", ["consistent", "inconclusive"])
 def test_what_was_tried_in_vain_is_said(verdict: str, record_of: Make) -> None:
     said = "Tried: groundhog and query-target on 400 shadow models; target: row 397."

@@ -29,7 +29,8 @@ def test_summary_of_a_violation(record_of: Make) -> None:
         "",
         "claim     (1, 1e-05)-DP, add or remove one record; PATE-GAN, 144 labels by 50",
         "          teachers",
-        "bound     3.21 (exact), Clopper-Pearson 2.58; at most 4.38 with 400 models",
+        "bound     3.21 (exact; quote this), Clopper-Pearson 2.58; at most 4.38 with 400",
+        "          models",
         "method    exact tests both counts at once, Clopper-Pearson bounds each rate",
         "attack    groundhog: AUC 0.981, FNR 3/120, FPR 1/120; 160 models trained it;",
         "          best of 2 attacks on the same models, so optimistic",
@@ -175,7 +176,7 @@ def test_the_clopper_pearson_bound_stands_next_to_the_one_that_decides(record_of
         verdict="consistent",
     )
     assert facts(coins)[1:3] == [
-        "bound: 0.52 (fair coin), Clopper-Pearson 0.71; at most 4.38 with 400 models",
+        "bound: 0.52 (fair coin; quote this), Clopper-Pearson 0.71; at most 4.38 with 400 models",
         "method: fair coin weighs each guess, Clopper-Pearson bounds each rate",
     ]
     attack, *_ = coins.attacks

@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-_PROGRESS = re.compile(r"(null control|positive control|shadow models): \d+ of \d+.*\n?")
+_PROGRESS = re.compile(r"((null control|positive control|shadow models): \d+ of \d+\n?)+")
 
 
 def executed(notebook: Any, folder: Path) -> Any:
@@ -35,22 +35,13 @@ def text_of(output: Any) -> str:
 
 
 def is_progress(output: Any) -> bool:
-    """Whether an output is a line of an audit's progress."""
+    """Whether an output is the progress of an audit."""
     return _PROGRESS.fullmatch(text_of(output)) is not None
-
-
-def without_progress(outputs: list[Any]) -> list[Any]:
-    """Outputs without lines of progress, but for the last one."""
-    lines = [one for one in outputs if is_progress(one)]
-    return [one for one in outputs if one not in lines[:-1]]
 
 
 def _store(path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         notebook = executed(nbformat.read(path, as_version=4), Path(folder))
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = without_progress(cell.outputs)
     nbformat.write(notebook, path)
 
 

@@ -79,5 +79,5 @@ def test_without_xgboost_there_are_eleven(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert len(choose(None)) == 11
     assert left_out(choose(None)) == ("xgboost",)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[utility\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[utility\]'"):
         choose(["xgboost"])

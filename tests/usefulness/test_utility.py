@@ -259,7 +259,7 @@ def test_fidelity_is_best_for_copies() -> None:
 
 def test_fidelity_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[fidelity\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[fidelity\]'"):
         measured(resample, fidelity=True)
 
 

@@ -84,5 +84,5 @@ def test_numbers_out_of_range_are_refused(given: dict[str, float]) -> None:
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'dpaudit\[torch\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[torch\]'"):
         invert(lambda inputs: inputs, label=0, inputs=2)
