@@ -3,7 +3,7 @@
 Such code picks a gap between sorted values of the table, and draws a number from it. Gaps have
 other ends in the other world, and may be more or fewer, so that the number of the gap cannot be the
 answer: it is the number drawn, whose density in each world is known once the ends of all gaps are.
-They are found by fits of each world alone, one for each gap (Smith 2011, Algorithm 2).
+They are found by fits of each world alone, one for each gap (Smith 2011).
 """
 
 from __future__ import annotations
