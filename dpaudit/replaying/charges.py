@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpaudit.replaying.costs import (
+    RARE,
     GaussianCost,
     NoiseCost,
     OpenCost,
@@ -49,8 +50,6 @@ SELECTED: Final = "selected"
 
 _NOTHING: Final = 1e-12
 """Smaller losses are rounding errors."""
-_RARE: Final = 1e-12
-"""Outcomes rarer than this in both worlds prove nothing."""
 _EQUAL: Final = 1e-9
 """Relative error up to which shifts of answers with common draws agree."""
 _DEPENDENT: Final = 1e-10
@@ -700,7 +699,7 @@ def _charge_star(
         if log_chances is None:
             return None
         logs.append(np.append(log_chances[0], log_chances[1]))
-    possible = np.maximum(*logs) > np.log(_RARE)
+    possible = np.maximum(*logs) > np.log(RARE)
     possible[0] = True
     in_full = sum(
         charge.cost.epsilon for number in numbers for charge in answers.charge_alone(number)

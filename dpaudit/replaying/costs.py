@@ -24,7 +24,7 @@ from dpaudit.replaying.laws import FloatArray
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-_RARE: Final = 1e-12
+RARE: Final = 1e-12
 """Outcomes rarer than this in both worlds prove nothing."""
 _STEP: Final = 1e-4
 """Grid width of privacy losses, as dp-accounting's own."""
@@ -210,7 +210,7 @@ class TableCost(StepCost):
         """From the probabilities of all outcomes; those rare in both worlds count as equal."""
         most = np.maximum(inside, outside)
         both = (
-            np.where(most < _RARE, most, chances).astype(float).tobytes()
+            np.where(most < RARE, most, chances).astype(float).tobytes()
             for chances in (inside, outside)
         )
         return cls(*both)

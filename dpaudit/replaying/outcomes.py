@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpaudit.replaying.charges import charges_of
-from dpaudit.replaying.costs import TableCost
+from dpaudit.replaying.costs import RARE, TableCost
 from dpaudit.replaying.transcript import ChoiceStep, Transcript
 
 _MOST: Final = 24
@@ -46,11 +46,12 @@ def costliest_outcomes(transcript: Transcript) -> list[dict[str, Any]]:
 def _costliest_places(cost: TableCost) -> list[int]:
     """The places of a table whose probabilities differ most, either way, and the rarest."""
     inside, outside = cost.tables
-    with np.errstate(divide="ignore", invalid="ignore"):
-        losses = np.nan_to_num(np.log(inside / outside), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    likely = np.where(inside + outside > 0, inside + outside, np.inf)
-    places = np.argmax(losses), np.argmin(losses), np.argmin(likely)
-    return list(dict.fromkeys(map(int, places)))
+    likely = np.maximum(inside, outside)
+    possible = np.flatnonzero(likely >= RARE)
+    with np.errstate(divide="ignore"):
+        losses = np.log(inside[possible]) - np.log(outside[possible])
+    places = np.argmax(losses), np.argmin(losses), np.argmin(likely[possible])
+    return list(dict.fromkeys(possible[list(places)].tolist()))
 
 
 def _outcome(choice: ChoiceStep, place: int) -> tuple[int, ...]:
