@@ -159,7 +159,7 @@ class TestWrongInput:
         for name in [name for name in sys.modules if name.startswith("dpaudit.searching")]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        with pytest.raises(MissingExtraError, match=r"dpaudit\[search\]"):
+        with pytest.raises(MissingExtraError, match=r"pip install .*\[search\]"):
             importlib.import_module("dpaudit.searching.run")
 
     def test_code_that_always_ends_its_process_is_refused(self) -> None:
