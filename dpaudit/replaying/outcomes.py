@@ -11,47 +11,49 @@ from dpaudit.replaying.costs import RARE, TableCost
 from dpaudit.replaying.transcript import ChoiceStep, Transcript
 
 _MOST: Final = 24
-"""Outcomes that are tried, the costliest ones."""
+"""Outcomes that are tried."""
 _FAR: Final = 1e6
 """A score is made the largest by this many scales of its noise."""
 
 
 def costliest_outcomes(transcript: Transcript) -> list[dict[str, Any]]:
-    """Orders of replays in which choices have the costliest outcomes, either way, or the rarest.
+    """Orders of replays in which choices have each outcome in turn, the costliest first.
 
     Args:
         transcript: A replay.
 
     Returns:
-        Fields of `orders.Order`, at most three of them for each choice, the costliest first.
+        Fields of `orders.Order`.
     """
-    orders: list[tuple[float, dict[str, Any]]] = []
+    orders: list[tuple[int, float, dict[str, Any]]] = []
     for choice in transcript.choices:
         if not choice.is_late:
             cost = TableCost.of(*choice.tables[0])
             orders += [
-                (cost.epsilon, {"chosen": {choice.key: _outcome(choice, place)}})
-                for place in _costliest_places(cost)
+                (rank, -cost.epsilon, {"chosen": {choice.key: _outcome(choice, place)}})
+                for rank, place in enumerate(_rank_places(cost))
             ]
     for charge in charges_of(transcript, is_internal=lambda site: False).charges:
         if charge.answers and isinstance(charge.cost, TableCost):
             orders += [
-                (charge.cost.epsilon, {"placed": _raise_answer(transcript, charge.answers[place])})
-                for place in _costliest_places(charge.cost)
+                (rank, -charge.cost.epsilon, {"placed": _raise_answer(transcript, own)})
+                for rank, place in enumerate(_rank_places(charge.cost))
+                for own in [charge.answers[place]]
             ]
-    orders.sort(key=lambda order: -order[0])
-    return [order for _, order in orders[:_MOST]]
+    orders.sort(key=lambda order: order[:2])
+    return [order for *_, order in orders[:_MOST]]
 
 
-def _costliest_places(cost: TableCost) -> list[int]:
-    """The places of a table whose probabilities differ most, either way, and the rarest."""
+def _rank_places(cost: TableCost) -> list[int]:
+    """The places of a table: those that cost most either way, the rarest, and the others."""
     inside, outside = cost.tables
     likely = np.maximum(inside, outside)
     possible = np.flatnonzero(likely >= RARE)
     with np.errstate(divide="ignore"):
         losses = np.log(inside[possible]) - np.log(outside[possible])
-    places = np.argmax(losses), np.argmin(losses), np.argmin(likely[possible])
-    return list(dict.fromkeys(possible[list(places)].tolist()))
+    first = np.argmax(losses), np.argmin(losses), np.argmin(likely[possible])
+    ranked = [*first, *np.argsort(-np.abs(losses), kind="stable")]
+    return list(dict.fromkeys(possible[ranked].tolist()))
 
 
 def _outcome(choice: ChoiceStep, place: int) -> tuple[int, ...]:

@@ -55,6 +55,8 @@ PILOTS: Final = 4
 """Replays with noise as drawn."""
 MOST_PILOTS: Final = 40
 """The same of a fast generator: a rare event shows in many replays, a seed that repeats in all."""
+_OUTCOME_SECONDS: Final = 3.0
+"""Seconds for the replays in which choices have other outcomes."""
 _MOMENT: Final = 1.0
 """Seconds for the replays beyond the first `PILOTS`."""
 FITS: Final = 400
@@ -499,8 +501,8 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
 def run_edges(fits: Fits, findings: ReplayFindings) -> None:
     """Replays at the edges, where rare branches are: uniform draws, and answers that move.
 
-    The outcomes that are charged most are tried as well: the same place among other values may be
-    another value in each world, which equal releases of likely outcomes do not show.
+    Choices have other outcomes in turn: the same place among other values may be another value in
+    each world, which equal releases of likely outcomes do not show.
     """
     if any(pilot.parting is not None for pilot in findings.pilots):
         return
@@ -508,7 +510,8 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
     edges: list[dict[str, Any]] = [{"edge": edge} for edge in _COIN_EDGES]
     pilot = {"number": 2, "base": WORLDS[1]}
     outcomes = costliest_outcomes(findings.pilots[1])
-    edges += [pilot | order for order in outcomes[: 2 if is_slow else None]]
+    most_outcomes = max(2, int(_OUTCOME_SECONDS / fits.pace))
+    edges += [pilot | order for order in outcomes[:most_outcomes]]
     if any(pilot.moving for pilot in findings.pilots):
         edges += [
             {"apart": scales} for scales in (_ANSWER_EDGES[2:4] if is_slow else _ANSWER_EDGES)

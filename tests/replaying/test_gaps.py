@@ -122,28 +122,25 @@ def test_what_is_said_of_the_gap_itself_refutes_no_proof(draw: Draw, rate: float
         assert record.verdict is Verdict.INCONCLUSIVE, str(record)
 
 
-def test_the_costliest_outcomes_are_ordered_by_place_or_by_comparison() -> None:
+def test_outcomes_are_ordered_by_place_or_by_comparison_the_costliest_first() -> None:
     site = Site("code.py", 1, "fit")
-    table = Pair(np.array([0.5, 0.25, 0.25]), np.array([0.1, 0.25, 0.65]))
+    chances = np.array([0.5, 0.25, 0.25]), np.array([0.1, 0.25, 0.65])
     place, compared = ("choose", site, 1), ("choose", site, 2)
-    given: dict[str, Any] = {
-        "site": site,
-        "tables": (table,),
-        "places": np.array([1]),
-        "toss": None,
-    }
+    given: dict[str, Any] = {"site": site, "places": np.array([1]), "toss": None}
+    never = Pair(*(np.append(own, 0.0) for own in chances))
+    tables = (Pair(*chances),)
     transcript = Transcript(
         choices=[
-            ChoiceStep(**given, key=place),
-            ChoiceStep(**given, key=compared, sides=(False, False)),
-            ChoiceStep(**given, key=("choose", site, 3), is_late=True),
+            ChoiceStep(**given, tables=(never,), key=place),
+            ChoiceStep(**given, tables=tables, key=compared, sides=(False, False)),
+            ChoiceStep(**given, tables=tables, key=("choose", site, 3), is_late=True),
         ]
     )
     assert costliest_outcomes(transcript) == [
         {"chosen": {place: (0,)}},
-        {"chosen": {place: (2,)}},
-        {"chosen": {place: (1,)}},
         {"chosen": {compared: (True,)}},
+        {"chosen": {place: (2,)}},
         {"chosen": {compared: (False, False)}},
+        {"chosen": {place: (1,)}},
         {"chosen": {compared: (False, True)}},
     ]
