@@ -196,7 +196,7 @@ def test_plan_counts_the_models_of_a_search() -> None:
 def test_where_trainings_are_timed_fair_coins_alone_decide() -> None:
     claim = PrivacyClaim(epsilon=1.0)
     timed = audit_settings(access="timing", shadow_models=100)
-    coins = CoinPlan(delta=0.0, confidence=0.95, trials=60)
+    coins = CoinPlan(delta=0.0, confidence=timed.attack_confidence, trials=60)
     reached = two_worlds.power(timed, claim)
     assert reached.max_provable == coins.provable()
     assert reached.detectable == coins.detectable(1.0, power=0.88)

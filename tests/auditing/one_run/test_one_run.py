@@ -28,6 +28,7 @@ from dpaudit.auditing.one_run.attack import (
 from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, interference
 from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
+from dpaudit.auditing.settings import PROBES_SHARE
 from dpaudit.bounds import EpsilonGuarantee, one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import ClaimError, InterruptedRunError, RunFolderError, SettingsError
@@ -97,7 +98,7 @@ def test_resampling_is_a_violation_with_the_bound_of_its_guesses(
     each = {attack["name"]: attack for attack in found["attacks"]}
     assert list(each) == list(CANARY_ATTACKS)
     for attack in each.values():
-        confidence = 1 - 0.05 / len(CANARY_ATTACKS)
+        confidence = 1 - 0.05 * (1 - PROBES_SHARE) / len(CANARY_ATTACKS)
         bound = one_run_in_turn(attack["right"], delta=1e-5, confidence=confidence)
         assert attack["bound"] == bound <= document["proved"]
     assert document["proved"] == each[document["attack"]]["bound"] == result.epsilon_lower_bound
