@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from dpaudit.auditing.alternatives import too_small
 from dpaudit.auditing.conclusion import conclude
 from dpaudit.auditing.game import Run
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, game_of
@@ -26,8 +27,8 @@ from dpaudit.game.flight import OnProgress, OnWarning, ignore_progress, ignore_w
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
-from dpaudit.model.claim import Claim, StatedClaim
-from dpaudit.results.record import AuditRecord
+from dpaudit.model.claim import Claim, PrivacyClaim, StatedClaim
+from dpaudit.results.record import AuditRecord, proofs_of
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.versions import today
 
@@ -209,6 +210,11 @@ def run_audit(
                 on_warning=on_warning,
             )
             probes = probe_first(spec, store, jobs=run.jobs)
+            if not proofs_of(probes.alarms) and isinstance(spec.claim, PrivacyClaim):
+                limit = game.limit(spec.settings, spec.claim)
+                population = spec.table.population
+                if warning := too_small(spec.claim, spec.settings, population, limit=limit):
+                    on_warning(warning)
             # Before any trial: what was judged already proves no violation a second time.
             reuse = check_reuse(spec, store)
             findings = game.run(run)

@@ -28,7 +28,7 @@ from dpaudit.game.flight import (
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialEnd
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import LinkedTables
@@ -230,6 +230,15 @@ class Game(Protocol[SpecT]):
         Args:
             settings: Every choice of the audit.
             together: Whether the generator trains many models at once.
+        """
+
+    @abstractmethod
+    def limit(self, settings: AuditSettings[Any], claim: PrivacyClaim) -> float:
+        """The epsilon that a perfect attack proves, above which no audit of this size decides.
+
+        Args:
+            settings: Every choice of the audit.
+            claim: The claim under audit.
         """
 
     @abstractmethod

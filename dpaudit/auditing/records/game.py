@@ -36,7 +36,7 @@ from dpaudit.auditing.records.attack import (
     fit_records,
     judge_control,
 )
-from dpaudit.auditing.records.plan import power
+from dpaudit.auditing.records.plan import coin_plan, power
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.records.spec import RecordsSpec, build_records
 from dpaudit.auditing.settings import AuditSettings
@@ -44,7 +44,7 @@ from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import EpsilonClaim, require_on_epsilon
+from dpaudit.model.claim import EpsilonClaim, PrivacyClaim, require_on_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Attack, Generator, World, is_seedable, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
@@ -75,6 +75,10 @@ class RecordsGame(Game[RecordsSpec]):
         control = control_settings(settings).game.shadow_models
         models = settings.game.shadow_models
         return TrainingCount(models, repeats=1, controls=len(CONTROLS) * control)
+
+    def limit(self, settings: AuditSettings[ManyRecords], claim: PrivacyClaim) -> float:
+        """The limit of as many fair coins as scored models times records."""
+        return coin_plan(settings, claim, records=settings.game.records).provable()
 
     def payload(self, spec: RecordsSpec, role: Role) -> Payload:
         """What workers need to run the models of a role, which have coins of their own."""

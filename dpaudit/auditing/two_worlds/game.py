@@ -45,6 +45,7 @@ from dpaudit.game.engine import FIRST_REVIEW
 from dpaudit.game.outcomes import StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.choices import EXPOSING, VULNERABLE
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.named import NamedGenerator
@@ -80,6 +81,10 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
             searches=game.shadow_models if game.target == VULNERABLE else 0,
             at_most=game.sequential,
         )
+
+    def limit(self, settings: AuditSettings[TwoWorlds], claim: PrivacyClaim) -> float:
+        """The larger of the limits of both rules."""
+        return highest_provable(settings, claim)
 
     def visible(
         self, named: NamedGenerator, settings: AuditSettings[TwoWorlds]
