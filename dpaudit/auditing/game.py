@@ -246,6 +246,15 @@ class Game(Protocol[SpecT]):
         """What workers need to run the trials of a role."""
 
     @abstractmethod
+    def own_trials(self, spec: SpecT) -> Sequence[Trial]:
+        """The audit's own trials, in the order in which they are run."""
+
+    def fail_alike(self, ends: Sequence[TrialEnd]) -> bool:
+        """Whether first trials that all failed show nothing of any record."""
+        del ends
+        return True
+
+    @abstractmethod
     def run(self, run: Run[SpecT]) -> Findings:
         """Runs controls and trials that the folder does not hold yet, and attacks them.
 

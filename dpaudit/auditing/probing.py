@@ -27,6 +27,7 @@ from dpaudit.model.choices import Severity
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.foreign import patches_apart, pickled
 from dpaudit.probe.catalogue import PROBES, ProbeSettings
+from dpaudit.probe.challenge import PILOTS
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
 from dpaudit.results.document import from_document, to_document
@@ -64,13 +65,16 @@ STOPPED: Final = (
 )
 
 
-def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutcome:
+def probe_first(
+    audit: AuditSpec, store: RunFolder, *, jobs: int, first: float = 0.0
+) -> ProbesOutcome:
     """Runs the probes in a worker, or reads their results from the run folder.
 
     Args:
         audit: The audit.
         store: Its run folder, locked.
         jobs: Worker processes of the audit; one of them runs the probes.
+        first: Seconds of the first training.
 
     Returns:
         Their results, or why none is to run.
@@ -83,6 +87,8 @@ def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutco
     confidence = audit.settings.probes_confidence
     if audit.not_probed is not None:
         return _outcome([], confidence=confidence, why=audit.not_probed)
+    if 2 * PILOTS * first > STOPPED_AFTER:
+        return _outcome([], confidence=confidence, why=TOO_SLOW)
     file = store.path / PROBES_FILE
     outcome = _read(file)
     if outcome is None:

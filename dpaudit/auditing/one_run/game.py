@@ -5,7 +5,7 @@ Two controls, one training, guesses of all coins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import pandas as pd
@@ -81,6 +81,11 @@ class OneRunGame(Game[OneRunSpec]):
             root=spec.settings.seed,
             audit=spec.id,
         )
+
+    def own_trials(self, spec: OneRunSpec) -> Sequence[Trial]:
+        """The one training."""
+        del spec
+        return [self.FIRST_TRIAL]
 
     def run(self, run: Run[OneRunSpec]) -> Findings:
         """Runs the controls and, if both pass, the training, whose coins it guesses."""

@@ -103,6 +103,10 @@ class RecordsGame(Game[RecordsSpec]):
             audit=spec.id,
         )
 
+    def own_trials(self, spec: RecordsSpec) -> Sequence[Trial]:
+        """The models by number."""
+        return _trials(spec, Role.AUDIT)
+
     def run(self, run: Run[RecordsSpec]) -> Findings:
         """Runs the controls and, if both pass, the models, one of them twice."""
         spec = run.spec
@@ -129,9 +133,8 @@ class RecordsGame(Game[RecordsSpec]):
     def _train(self, run: Run[RecordsSpec], role: Role) -> Sequence[Trial]:
         """Runs the models of a role; gives up if none of the first ones finishes."""
         stored = run.store.outcomes(role)
-        models = _settings(run.spec, role).game.shadow_models
         return run.train(
-            [Trial(role, World.OUT, number) for number in range(models)],
+            _trials(run.spec, role),
             self.payload(run.spec, role),
             hopeless=lambda first: not any(stored[trial].finished for trial in first),
         )
@@ -144,6 +147,11 @@ class RecordsGame(Game[RecordsSpec]):
         again = last._replace(role=Role.REPLAY)
         run.train([again], self.payload(run.spec, Role.REPLAY), engine=run.engine.renewed(1))
         return [Replay(run.store.outcome(last), run.store.outcome(again))]
+
+
+def _trials(spec: RecordsSpec, role: Role) -> list[Trial]:
+    models = _settings(spec, role).game.shadow_models
+    return [Trial(role, World.OUT, number) for number in range(models)]
 
 
 def _settings(spec: RecordsSpec, role: Role) -> AuditSettings[ManyRecords]:
