@@ -192,7 +192,12 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
     if table.equals(other):
         return _guess_from_fixed(trainer, table, "fits with different seeds", seeded=True)
     halves = [first._replace(seed=second.seed), first._replace(sample_seed=second.sample_seed)]
-    by_fit, by_sample = _tables(trainer, halves)
+    by_fit, by_sample, again = _tables(trainer, [*halves, first])
+    if not table.equals(again):
+        return NotApplicable(
+            "the same seeds gave another table: the generator cannot be seeded, and should say so "
+            "(seedable = False)"
+        )
     if table.equals(by_fit):
         return _guess_from_hidden(trainer, table, first, unused="the fit", used="the sample")
     if table.equals(by_sample):

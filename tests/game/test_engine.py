@@ -293,7 +293,9 @@ def test_a_worker_that_ends_loses_only_what_it_ran(tmp_path: Path, late: bool) -
         if not late:
             process.process.kill()
         assert flight.collect() == [
-            Landing(batches[1], loss=BatchLoss.LATE if late else BatchLoss.DIED),
+            Landing(batches[1], loss=BatchLoss.LATE)
+            if late
+            else Landing(batches[1], loss=BatchLoss.DIED, code=-9),
             Landing(batches[2], loss=BatchLoss.STOPPED),
         ]
         assert not len(flight)
