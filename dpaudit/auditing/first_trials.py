@@ -11,7 +11,6 @@ from dpaudit.errors import GeneratorError
 from dpaudit.formatting import counted
 from dpaudit.game.engine import FIRST_REVIEW
 from dpaudit.game.outcomes import StoredOutcome
-from dpaudit.game.store import LOG_FILE
 from dpaudit.game.trial import Trial, TrialStatus
 
 
@@ -43,7 +42,7 @@ def run_first(game: Game[Any], run: Run[Any]) -> float:
     [(why, _)] = Counter(end.error for end in ends).most_common(1)
     raise GeneratorError(
         f"{run.spec.generator.name} gave no synthetic table in {counted(len(ends), 'training')}: "
-        f"{why}; tracebacks: {LOG_FILE} in the run folder. After the repair give another `out`"
+        f"{why}; tracebacks: {run.store.log} (after the repair give another `out`)"
     )
 
 
