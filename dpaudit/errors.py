@@ -8,6 +8,7 @@ DpauditError
 │   ├── SettingsError       a setting outside its range
 │   ├── TargetError         a target record that does not exist
 │   ├── RegistryError       a generator or attack that cannot be found or built
+│   ├── GeneratorError      a generator none of whose first trainings gives a synthetic table
 │   ├── RunFolderError      a run folder that is locked, unwritable, or holds another audit
 │   ├── ClusterError        a scheduler that does not answer, or workers that cannot run trials
 │   └── MissingExtraError   an optional dependency that is not installed
@@ -54,6 +55,10 @@ class TargetError(InputError):
 
 class RegistryError(InputError):
     """A generator or an attack cannot be found or built."""
+
+
+class GeneratorError(InputError):
+    """None of a generator's first trainings gives a synthetic table."""
 
 
 class RunFolderError(InputError):

@@ -309,8 +309,8 @@ def check_replay(replays: Sequence[Replay], *, seedable: bool, together: bool) -
             detail = (
                 "one trial was run again in a new process, with the same seed, and gave another "
                 "table: the generator cannot be seeded, so this run cannot be repeated bit by "
-                "bit; or it keeps something of one trial for the next, and then the bound, which "
-                "needs independent trials, does not hold"
+                "bit, and should say so (seedable = False); or it keeps something of one trial for "
+                "the next, and then the bound, which needs independent trials, does not hold"
             )
         return Check(name, False, detail, consequence)
     detail = (

@@ -10,7 +10,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from dpaudit.auditing.alternatives import too_small
 from dpaudit.auditing.conclusion import conclude
+from dpaudit.auditing.first_trials import run_first
 from dpaudit.auditing.game import Run
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, game_of
 from dpaudit.auditing.probing import add_probes, probe_first
@@ -26,8 +28,8 @@ from dpaudit.game.flight import OnProgress, OnWarning, ignore_progress, ignore_w
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.model.choices import EngineName
-from dpaudit.model.claim import Claim, StatedClaim
-from dpaudit.results.record import AuditRecord
+from dpaudit.model.claim import Claim, PrivacyClaim, StatedClaim
+from dpaudit.results.record import AuditRecord, proofs_of
 from dpaudit.results.result import RESULT_FILE, AuditResult
 from dpaudit.versions import today
 
@@ -184,6 +186,7 @@ def run_audit(
         RunFolderError: If the folder cannot be used.
         SettingsError: If `jobs` is not positive, or `trial_timeout` below a second.
         ClusterError: If no dask scheduler answers, or its workers cannot run the trials.
+        GeneratorError: If none of the generator's first trainings gives a synthetic table.
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
@@ -208,9 +211,15 @@ def run_audit(
                 on_progress=on_progress,
                 on_warning=on_warning,
             )
-            probes = probe_first(spec, store, jobs=run.jobs)
             # Before any trial: what was judged already proves no violation a second time.
             reuse = check_reuse(spec, store)
+            seconds = run_first(game, run)
+            probes = probe_first(spec, store, jobs=run.jobs, first=seconds)
+            if not proofs_of(probes.alarms) and isinstance(spec.claim, PrivacyClaim):
+                limit = game.limit(spec.settings, spec.claim)
+                population = spec.table.population
+                if warning := too_small(spec.claim, spec.settings, population, limit=limit):
+                    on_warning(warning)
             findings = game.run(run)
             record = add_probes(conclude(run, findings, reuse=reuse), probes)
             result = AuditResult.of(_shareable(record, folder, store), folder=folder)

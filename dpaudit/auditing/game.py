@@ -28,7 +28,7 @@ from dpaudit.game.flight import (
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial, TrialEnd
 from dpaudit.model.choices import Access
-from dpaudit.model.claim import Claim
+from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import LinkedTables
@@ -233,8 +233,26 @@ class Game(Protocol[SpecT]):
         """
 
     @abstractmethod
+    def limit(self, settings: AuditSettings[Any], claim: PrivacyClaim) -> float:
+        """The epsilon that a perfect attack proves, above which no audit of this size decides.
+
+        Args:
+            settings: Every choice of the audit.
+            claim: The claim under audit.
+        """
+
+    @abstractmethod
     def payload(self, spec: SpecT, role: Role) -> Payload:
         """What workers need to run the trials of a role."""
+
+    @abstractmethod
+    def own_trials(self, spec: SpecT) -> Sequence[Trial]:
+        """The audit's own trials, in the order in which they are run."""
+
+    def fail_alike(self, ends: Sequence[TrialEnd]) -> bool:
+        """Whether first trials that all failed show nothing of any record."""
+        del ends
+        return True
 
     @abstractmethod
     def run(self, run: Run[SpecT]) -> Findings:

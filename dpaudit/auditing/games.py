@@ -17,9 +17,9 @@ from dpaudit.auditing.run_options import Machine, Outputs
 from dpaudit.auditing.settings import AuditSettings, GameSettings
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SettingsError
-from dpaudit.formatting import did_you_mean
+from dpaudit.formatting import Row, did_you_mean
 from dpaudit.model.choices import Effort
-from dpaudit.model.claim import StatedClaim
+from dpaudit.model.claim import PrivacyClaim, StatedClaim
 from dpaudit.model.setting import ANY, Option, Panel, SettingField, setting_of, settings_of
 
 if TYPE_CHECKING:
@@ -201,7 +201,9 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, detect: float | Non
         ClaimError: If the game cannot be about such a claim.
     """
     # The modules of plans alone: what trains and stores models takes long to load.
+    from dpaudit.auditing.alternatives import is_of_one_table, what_decides
     from dpaudit.auditing.one_run import plan as one_run
+    from dpaudit.auditing.plan import MOST_PLANNED, SHADOW_MODELS
     from dpaudit.auditing.records import plan as records
     from dpaudit.auditing.two_worlds import plan as two_worlds
 
@@ -211,10 +213,17 @@ def sizing_of(subject: PlanSubject, settings: AuditSettings, detect: float | Non
         OneRun: one_run.sizing,
     }
     sizing = plans[type(settings.game)](subject, settings, detect)
-    if sizing.also_records is None:
+    claim, needed = subject.claim, sizing.needed
+    within = needed is None or (needed.size or MOST_PLANNED) <= max(SHADOW_MODELS)
+    enough = within and sizing.asked_row.max_provable > claim.value
+    if enough or not isinstance(claim, PrivacyClaim):
         return sizing
-    instead = records.what_decides_instead(subject, detect, sizing, settings)
-    return replace(sizing, details=(*sizing.details, *instead))
+    instead = what_decides(claim, settings, subject.population, target=detect)
+    rows = [Row("instead", fact) for fact in instead]
+    if isinstance(settings.game, TwoWorlds) and is_of_one_table(settings.game):
+        stronger = "it makes attacks stronger but leaves the limit as it is"
+        rows.append(Row("not", f'`access="released"`: {stronger}'))
+    return replace(sizing, details=(*sizing.details, *rows))
 
 
 def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> Table:

@@ -117,8 +117,6 @@ class Sizing:
         advice: How to go on, in words; may be empty.
         interference: As in `Plan`.
         records: As in `Plan`.
-        also_records: Whether an audit of many records can have the table and the attacker of this
-            one; None where the audit of one target is not asked what may decide instead.
     """
 
     unit: str
@@ -135,7 +133,6 @@ class Sizing:
     advice: str = ""
     interference: float | None = None
     records: tuple[Caught, ...] = ()
-    also_records: bool | None = None
 
     @property
     def asked_row(self) -> PlannedSize:

@@ -27,6 +27,7 @@ from dpaudit.model.choices import Severity
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.foreign import patches_apart, pickled
 from dpaudit.probe.catalogue import PROBES, ProbeSettings
+from dpaudit.probe.challenge import PILOTS
 from dpaudit.probe.result import ProbeResult, ProbeStatus
 from dpaudit.probe.run import run_probes
 from dpaudit.results.document import from_document, to_document
@@ -40,18 +41,22 @@ MOST_SECONDS: Final = 60.0
 """Time budget of the probes in seconds, estimated from their first trainings."""
 STOPPED_AFTER: Final = 3 * MOST_SECONDS
 """Hard time limit, whatever the estimate."""
+_OF_ANY_CLAIM: Final = "epsilon-ignored"
+"""The probe that decides a large claim too: it tests the generator at an epsilon near 0."""
 _COSTLIEST: Final = "rows-copied-verbatim"
 FIRST_PROBES: Final = (
+    _OF_ANY_CLAIM,
     *(
         probe.id
         for probe in PROBES
         if probe.severity is Severity.VIOLATION
-        and probe.id not in ("target-followed", _COSTLIEST)  # the audit itself follows the target
+        # The audit itself follows the target.
+        and probe.id not in ("target-followed", _OF_ANY_CLAIM, _COSTLIEST)
     ),
     _COSTLIEST,
 )
 """Probes whose alarm contradicts the claim, in the order they are run."""
-ENOUGH: Final = "the probes have trained a tenth as many models as the audit does"
+ENOUGH: Final = "the probes have trained as many models as they may"
 TOO_SLOW: Final = (
     f"at the pace of their first trainings the probes would take over {MOST_SECONDS:g} s"
 )
@@ -60,30 +65,36 @@ STOPPED: Final = (
 )
 
 
-def probe_first(audit: AuditSpec, store: RunFolder, *, jobs: int) -> ProbesOutcome | None:
+def probe_first(
+    audit: AuditSpec, store: RunFolder, *, jobs: int, first: float = 0.0
+) -> ProbesOutcome:
     """Runs the probes in a worker, or reads their results from the run folder.
 
     Args:
         audit: The audit.
         store: Its run folder, locked.
         jobs: Worker processes of the audit; one of them runs the probes.
+        first: Seconds of the first training.
 
     Returns:
-        Their results; None if no probe is to run.
+        Their results, or why none is to run.
 
     Raises:
         RegistryError: If the generator cannot be pickled for workers.
         InterruptedRunError: On Ctrl-C; the same call runs them again.
         OSError: If the outcome cannot be written.
     """
-    if not audit.probe_fits:
-        return None
+    confidence = audit.settings.probes_confidence
+    if audit.not_probed is not None:
+        return _outcome([], confidence=confidence, why=audit.not_probed)
+    if 2 * PILOTS * first > STOPPED_AFTER:
+        return _outcome([], confidence=confidence, why=TOO_SLOW)
     file = store.path / PROBES_FILE
     outcome = _read(file)
     if outcome is None:
         outcome = run_errand(_errand(audit), store, jobs=jobs, seconds=STOPPED_AFTER)
         if outcome is None:
-            outcome = _outcome([], confidence=audit.settings.probes_confidence, why=STOPPED)
+            outcome = _outcome([], confidence=confidence, why=STOPPED)
         if outcome.alarms:
             alarmed = replace(_settings(audit), only=tuple(alarm.id for alarm in outcome.alarms))
             command = alarmed.command(*audit.generator.words, *audit.table.words)
@@ -157,14 +168,14 @@ def _settings(audit: AuditSpec) -> ProbeSettings:
         delta=settings.claim.delta,
         neighbours=settings.claim.neighbours,
         target=None if row is None else f"row:{row}",
-        fits=audit.probe_fits,
+        fits=settings.game.probe_fits,
         confidence=settings.probes_confidence,
         worker_memory=settings.worker_memory,
         seed=settings.seed,
     )
 
 
-def add_probes(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord:
+def add_probes(record: AuditRecord, probes: ProbesOutcome) -> AuditRecord:
     """Adds what the probes found to a record: what one proves makes the verdict a violation.
 
     It does not where the audit is invalid, scored nothing, has no claim, or has a bound above the
@@ -172,7 +183,7 @@ def add_probes(record: AuditRecord, probes: ProbesOutcome | None) -> AuditRecord
 
     Args:
         record: What the audit found.
-        probes: What the probes before it found; None if none ran.
+        probes: What the probes before it found.
 
     Returns:
         The record; the proof is a reason, the first one where the bound itself proves nothing.

@@ -78,6 +78,10 @@ MOST_MODELS: Final = 100_000
 """Largest number of models of an audit; its bounds and its plan take half a minute to compute."""
 MODELS_OPTION: Final = Option("N", panel=Panel.ATTACK)
 ATTACKS_OPTION: Final = Option("NAME[,K=V]", ("--attack",), Panel.ATTACK)
+FEWEST_FITS: Final = 40
+"""Least number of models that probes may train: epsilon 1 is contradicted by 32 right guesses."""
+MODELS_PER_FIT: Final = 10
+"""Probes before a large audit may train one model for this many shadow models."""
 PROBES_SHARE: Final = 0.05
 """Share of an audit's error probability for its probes; it costs bounds about 1 % of their value.
 Most of what probes detect is nearly certain, so a small share suffices."""
@@ -127,7 +131,11 @@ class Choices:
 
 @dataclass(frozen=True, kw_only=True)
 class GameSettings(Choices, ABC):
-    """The settings of one game, which its `dpaudit.auditing.game.Game` carries out."""
+    """The settings of one game, which its `dpaudit.auditing.game.Game` carries out.
+
+    Attributes:
+        probe: Whether probes from outside run first; each game documents it itself.
+    """
 
     NAME: ClassVar[str]
     """The game in words."""
@@ -135,6 +143,8 @@ class GameSettings(Choices, ABC):
     """The plain keyword that chooses it; None for the default game."""
     SIZES: ClassVar[Mapping[Effort, Mapping[str, int]]]
     """The sizes of each effort."""
+
+    probe: Annotated[bool, Option(by_name=True)] = True
 
     @classmethod
     def sized(cls, effort: Effort | str, **given: Any) -> Self:
@@ -174,13 +184,23 @@ class GameSettings(Choices, ABC):
 
     @property
     def probe_fits(self) -> int:
-        """Models that probes from outside may train before the audit; 0 for no probes."""
-        return 0
+        """Models that probes may train before the audit."""
+        return FEWEST_FITS
+
+    @property
+    def not_probed(self) -> str | None:
+        """Why no probes run before an audit of this size; None if they do."""
+        if not self.probe:
+            return "declined (probe=false)"
+        for name, least in self.SIZES[Effort.QUICK].items():
+            if getattr(self, name) < least:
+                return f"fewer than {least} {name.replace('_', ' ')}"
+        return None
 
     @property
     def probes_share(self) -> float:
         """The share of the error probability that the probes before the audit have."""
-        return PROBES_SHARE if self.probe_fits else 0.0
+        return 0.0 if self.not_probed else PROBES_SHARE
 
     def attack_confidence(self, confidence: float) -> float:
         """Confidence of each attack's bound, from that of all together and of the probes."""
@@ -247,6 +267,11 @@ class ShadowModelSettings(GameSettings):
     def rule(self) -> ThresholdRule:
         """Where thresholds come from."""
         return ThresholdRule.CROSS_VALIDATED
+
+    @property
+    def probe_fits(self) -> int:
+        """Models that probes may train before the audit: more before a large one."""
+        return max(FEWEST_FITS, self.shadow_models // MODELS_PER_FIT)
 
     @property
     def per_world(self) -> int:

@@ -24,6 +24,7 @@ from dpaudit.model.choices import Access
 from dpaudit.model.claim import (
     Claim,
     CurveClaim,
+    DeltaClaim,
     EpsilonClaim,
     Neighbours,
     NoClaim,
@@ -32,6 +33,7 @@ from dpaudit.model.claim import (
     written_out,
 )
 from dpaudit.model.linked_files import Given
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, data_digest
 from dpaudit.plugins.access import (
@@ -106,9 +108,15 @@ class AuditSpec(ABC):
         return None
 
     @property
-    def probe_fits(self) -> int:
-        """Models that probes may train before the audit; none without a claim to contradict."""
-        return 0 if isinstance(self.claim, NoClaim) else self.settings.game.probe_fits
+    def not_probed(self) -> str | None:
+        """Why no probes run before the audit; None if they do."""
+        if isinstance(self.claim, NoClaim):
+            return "there is no claim to contradict"
+        if not isinstance(self.claim, PrivacyClaim | DeltaClaim):
+            return "probes test claims of epsilon"
+        if self.unit is not None or isinstance(self.table.schema, LinkedTables):
+            return "probes are about the rows of one table"
+        return self.settings.game.not_probed
 
     @property
     def before(self) -> str:

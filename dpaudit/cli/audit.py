@@ -18,6 +18,7 @@ from dpaudit.cli.console import (
     messages,
     require_folders,
     results,
+    spell_options,
     suggest_resuming,
     write_named,
 )
@@ -124,7 +125,7 @@ def _run_audit(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) 
 
     errors = messages(quiet=quiet)
     if not quiet:
-        probes = "; probes first (--set probe=false: none)" if spec.probe_fits else ""
+        probes = "" if spec.not_probed else "; probes first (--set probe=false: none)"
         audited = f"{spec.generator.name} on {spec.table.source}"
         errors.print(f"auditing {audited}; run folder {folder}{probes}")
         if spec.before:
@@ -133,7 +134,7 @@ def _run_audit(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) 
             errors.print(f"warning: {judged_in(earlier)}; audit with another --seed")
 
     def warned(text: str) -> None:
-        errors.print(f"warning: {text}")
+        errors.print(f"warning: {spell_options(text).replace('`', '')}")
 
     with suggest_resuming(), ConsoleProgress(errors, quiet=quiet) as progress:
         return run_audit(spec, folder, jobs=machine, on_progress=progress, on_warning=warned)

@@ -155,7 +155,8 @@ def main() -> int:
         print(f"proved {proved:.4f} of a claimed epsilon {claimed}: recorded as {run['verdict']}")
         if run["verdict"] == "consistent" and proved > claimed:
             wrong.append("the verdict: the bound exceeds the claim")
-        if run["verdict"] == "violation" and proved <= claimed and not run.get("probes"):
+        by_probe = (run.get("probes") or {}).get("alarms")
+        if run["verdict"] == "violation" and proved <= claimed and not by_probe:
             wrong.append("the verdict: the bound does not exceed the claim")
     for one in wrong:
         print(f"DIFFERS  {one}")

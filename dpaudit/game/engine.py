@@ -8,6 +8,7 @@ recorded as failed at once.
 
 from __future__ import annotations
 
+import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -191,7 +192,7 @@ def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: Time
             flight.submit(source[0], suspect=suspect)
             attempts.update(source.popleft())
         to_rerun: list[Batch] = []
-        for batch, outcomes, loss in flight.collect():
+        for batch, outcomes, loss, code in flight.collect():
             if loss is None:
                 commit(outcomes)
             elif loss is BatchLoss.STOPPED:
@@ -201,7 +202,7 @@ def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: Time
             else:
                 deaths.update(batch if loss is BatchLoss.DIED else ())
                 if deaths[batch[0]] >= MAX_ATTEMPTS:
-                    commit([_crashed_outcome(*batch)])
+                    commit([_crashed_outcome(*batch, code=code)])
                 else:
                     suspects.extend((trial,) for trial in batch)
         queue.extendleft(reversed(to_rerun))
@@ -216,12 +217,24 @@ def _timed_out_outcome(trial: Trial, *, seconds: float) -> Outcome:
     )
 
 
-def _crashed_outcome(trial: Trial) -> Outcome:
+def _crashed_outcome(trial: Trial, *, code: int | None) -> Outcome:
     return Outcome(
         trial=trial,
         status=TrialStatus.CRASHED,
-        error=f"its worker process died in each of {MAX_ATTEMPTS} attempts",
+        error=f"its worker process died in each of {MAX_ATTEMPTS} attempts{_how_it_died(code)}",
     )
+
+
+def _how_it_died(code: int | None) -> str:
+    """The exit code or the signal that ended a process, in brackets; empty if it is not known."""
+    if code is None:
+        return ""
+    if code >= 0:
+        return f" (exit code {code})"
+    known = -code in {known.value for known in signal.Signals}
+    name = f", {signal.Signals(-code).name}" if known else ""
+    memory = ": often too little memory" if -code == signal.SIGKILL else ""
+    return f" (signal {-code}{name}{memory})"
 
 
 @contextmanager

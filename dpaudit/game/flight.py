@@ -168,11 +168,13 @@ class Landing(NamedTuple):
         batch: The batch.
         outcomes: Outcomes of its trials, in the order of the batch; empty if it was lost.
         loss: Why it was lost; None if it was not.
+        code: Exit code of its worker if that died, as in `dpaudit.game.pool.Report`.
     """
 
     batch: Batch
     outcomes: tuple[Outcome, ...] = ()
     loss: BatchLoss | None = None
+    code: int | None = None
 
 
 class Flight(Protocol):

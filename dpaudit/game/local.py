@@ -100,7 +100,7 @@ class LocalFlight:
             current_pool().end(process)
             del self._batches[process]
             stopped = [Landing(waiting, loss=BatchLoss.STOPPED) for waiting in batches]
-            return [Landing(batch, loss=report.loss), *stopped]
+            return [Landing(batch, loss=report.loss, code=report.code), *stopped]
         if not batches:
             del self._batches[process]
         if isinstance(report.answer, Exception):

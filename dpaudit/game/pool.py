@@ -45,11 +45,13 @@ class Report(NamedTuple):
         answer: What the function returned, or an error of dpaudit that it raised.
         loss: Why there is no answer; None if there is one.
         printed: What was printed meanwhile; only workers of a cluster report it.
+        code: Exit code of a worker that died, negative for a signal; None if it is not known.
     """
 
     answer: Any = None
     loss: BatchLoss | None = None
     printed: bytes = b""
+    code: int | None = None
 
 
 class PoolWorker:
@@ -111,7 +113,11 @@ class PoolWorker:
         except (EOFError, OSError):
             ended = True
         self._watch.advance()
-        if ended or self._watch.idle > START_SECONDS:
+        if ended:
+            with suppress(subprocess.TimeoutExpired):  # its pipe may close before it has ended
+                self.process.wait(TICK_SECONDS)
+            return Report(loss=BatchLoss.DIED, code=self.process.returncode)
+        if self._watch.idle > START_SECONDS:
             return Report(loss=BatchLoss.DIED)
         late = seconds is not None and self._watch.seconds.get(0, 0.0) >= seconds
         return Report(loss=BatchLoss.LATE) if late else None

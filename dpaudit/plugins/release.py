@@ -197,11 +197,29 @@ def accept_values(values: FloatArray, schema: Schema) -> None:
 
 
 def _wrong_columns(table: pd.DataFrame, schema: Schema) -> str:
-    """The problem of the columns; names none of the synthetic table, which may be private."""
-    missing = [f"column {name!r} is missing" for name in schema.names if name not in table.columns]
-    unknown = sum(name not in schema.names for name in table.columns)
-    problems = [*missing[:3], *([counted(unknown, "unknown column")] if unknown else [])]
+    """The problem of the columns.
+
+    Names of the synthetic table may be private: only those are shown that spell a public name.
+    """
+    missing = [name for name in schema.names if name not in table.columns]
+    unknown = [name for name in table.columns if name not in schema.names]
+    meant = {_letters(name): name for name in missing}
+    spelled = [name for name in unknown if _letters(name) in meant][:3]
+    rest = len(unknown) - len(spelled)
+    problems = [
+        *(f"column {name!r} is missing" for name in missing[:3]),
+        *(
+            f"column {name!r} is not in the schema: did you mean {meant[_letters(name)]!r}?"
+            for name in spelled
+        ),
+        *([counted(rest, "unknown column")] if rest else []),
+    ]
     return f"wrong columns: {'; '.join(problems) or 'names repeat'}"
+
+
+def _letters(name: object) -> str:
+    """A name without case, spaces and punctuation."""
+    return "".join(filter(str.isalnum, str(name).casefold()))
 
 
 def _missing_values(name: str) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from dpaudit.errors import BudgetError, InputError
 from dpaudit.game.trial import reason_of
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours, PrivacyClaim
+from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Generator, is_seedable
 from dpaudit.probe.challenge import Coin, challenge, insertions, single_coin, summary
@@ -61,7 +63,7 @@ def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotAppl
     group = group_claim(claim, steps)
     if group is None:
         return NotApplicable(f"delta {claim.delta:g} for {steps} records at once limits nothing")
-    data = pd.concat([subject.data, mirror(subject.data, subject.schema)], ignore_index=True)
+    data = pd.concat([subject.data, opposite(subject.data, subject.schema)], ignore_index=True)
     data = subject.schema.canonical(data)
     coin = Coin(tuple(range(n)), tuple(range(n, 2 * n)))
     at = f"at epsilon {claim.epsilon:.2g}"
@@ -146,8 +148,11 @@ def group_claim(claim: PrivacyClaim, steps: int) -> PrivacyClaim | None:
     return replace(claim, epsilon=epsilon, delta=delta) if delta < 0.1 else None
 
 
-def mirror(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """The most dissimilar table that the schema allows: numbers mirrored, categories shifted.
+def opposite(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """A dissimilar table that the schema allows: numbers mirrored and halved, categories shifted.
+
+    Numbers move into the half of their bounds in which their mean is not, so that mean and extremes
+    change even where the bounds are the extremes of the data.
 
     Args:
         data: The table.
@@ -160,8 +165,12 @@ def mirror(data: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     for column in schema.columns:
         values = data[column.name]
         if column.kind.numeric:
-            lower, upper = column.bounds
-            table[column.name] = pd.Series(lower + (upper - column.numbers(values)))
+            numbers, (lower, upper) = column.numbers(values), column.bounds
+            halved = lower + (upper - numbers) / 2
+            if 2 * np.nanmean(numbers) < lower + upper:
+                halved += (upper - lower) / 2
+            whole = column.kind is Kind.INTEGER
+            table[column.name] = pd.Series(np.rint(halved) if whole else halved)
         else:
             following = dict(
                 zip(column.categories, (*column.categories[1:], column.categories[0]), strict=True)
@@ -183,7 +192,12 @@ def seed_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplica
     if table.equals(other):
         return _guess_from_fixed(trainer, table, "fits with different seeds", seeded=True)
     halves = [first._replace(seed=second.seed), first._replace(sample_seed=second.sample_seed)]
-    by_fit, by_sample = _tables(trainer, halves)
+    by_fit, by_sample, again = _tables(trainer, [*halves, first])
+    if not table.equals(again):
+        return NotApplicable(
+            "the same seeds gave another table: the generator cannot be seeded, and should say so "
+            "(seedable = False)"
+        )
     if table.equals(by_fit):
         return _guess_from_hidden(trainer, table, first, unused="the fit", used="the sample")
     if table.equals(by_sample):

@@ -186,8 +186,9 @@ class ProbeReport(Document):
             how = f"{counted(len(broken), 'probe')} failed" if broken else "no probe applies"
             return f"NOTHING PROBED  {how}: {reasons}"
         alarms = self.of(ProbeStatus.ALARM)
-        passed, failed = len(self.of(ProbeStatus.PASSED)), len(self.of(ProbeStatus.FAILED))
-        rest = f"{passed} passed{f', {failed} failed' if failed else ''}"
+        passed, failed = len(self.of(ProbeStatus.PASSED)), self.of(ProbeStatus.FAILED)
+        cause = f", {len(failed)} failed ({printable(failed[0].evidence)})" if failed else ""
+        rest = f"{passed} passed{cause}"
         if not alarms:
             return f"NO ALARM  {counted(passed, 'probe')} {rest.partition(' ')[2]}; {NOT_EVIDENCE}"
         count = {severity: sum(r.severity is severity for r in alarms) for severity in Severity}

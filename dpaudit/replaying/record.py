@@ -394,8 +394,8 @@ class ReplayRecord(Document):
                 "FILE:LINE), or audit (dpaudit audit)",
             }.get(
                 self.verdict,
-                "repair what the verdict names and replay again; what a replay cannot follow, a "
-                "black-box audit tests (dpaudit audit)",
+                "repair what the verdict names and replay again; what a replay cannot follow is "
+                "tested from outside: dpaudit probe, then dpaudit audit",
             )
         if self.parting is not None and not self.of_proof:
             line = self.parting.place or "what reaches the release without noise"

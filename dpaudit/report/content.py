@@ -456,6 +456,13 @@ def _probes(result: AuditRecord) -> Iterable[Block]:
     probes = result.probes
     if probes is None:
         return
+    if not probes.fits and probes.not_probed:
+        yield _part(
+            title="Probes before the audit",
+            folded=True,
+            paragraphs=(f"Not probed: {probes.not_probed}.",),
+        )
+        return
     rows = [
         (alarm.id, "✕ ALARM", str(alarm.severity), _p_value(alarm), alarm.correct)
         for alarm in probes.alarms

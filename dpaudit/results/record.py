@@ -181,6 +181,13 @@ class ProbesOutcome:
     why_left_out: str | None = field(default=None, metadata=OPTIONAL)
     reproduce: str | None = field(default=None, metadata=OPTIONAL)
 
+    @property
+    def not_probed(self) -> str | None:
+        """Why no probe judged the generator; None if one did."""
+        if self.alarms or self.passed:
+            return None
+        return self.why_left_out or "every probe failed or does not apply"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Correction:
@@ -381,8 +388,8 @@ class AuditRecord(Document):
         access: What the attacker sees of every model in addition to synthetic rows: model: what a
             fitted model discloses. released: also the facts that the proof protects. timing: the
             seconds and memory of its training. Absent if it sees synthetic rows only.
-        probes: What cheap checks from outside saw before the audit; absent if none was asked for,
-            and in a one-run or a small audit.
+        probes: What cheap checks from outside saw before the audit, or why none ran
+            (`why_left_out`); absent from results written before that was recorded.
         controls: Audits of generators with a known answer, run through the same game first; null if
             every first trial of the audit failed, so that none was run.
         checks: Checks of the run itself.

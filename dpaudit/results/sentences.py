@@ -187,7 +187,7 @@ def _violation(result: AuditRecord, claim: str, true: str) -> tuple[str, ...]:
         )
     return (
         f"{claim} {_proofs(result)}",
-        f"The attacks, which look at one record, prove less: {_lower(true)}.",
+        f"The attacks prove less: {_lower(true)}.",
     )
 
 

@@ -219,10 +219,12 @@ def _checks(result: AuditRecord) -> Row:
 
 
 def _probes(result: AuditRecord) -> list[str]:
-    """Says that the probes before the audit raised no alarm, if they ran."""
+    """Says that the probes before the audit raised no alarm, or why none ran."""
     probes = result.probes
-    if probes is None or probes.alarms or not probes.passed:
+    if probes is None or probes.alarms:
         return []
+    if probes.not_probed is not None:
+        return [f"not probed: {probes.not_probed}"]
     others = {"failed": len(probes.failed), "not run": len(probes.left_out)}
     left = [f"{number} {how}" for how, number in others.items() if number]
     rest = f" ({', '.join(left)})" if left else ""

@@ -200,6 +200,7 @@ def test_replay() -> None:
             assert not differs.passed
             assert differs.consequence is worse
             assert ("depend on one another" if together else "cannot be repeated") in differs.detail
+            assert "seedable = False" in differs.detail
         fails = check_replay([(first, failing)], **options)
         assert not fails.passed
         assert fails.consequence is worse

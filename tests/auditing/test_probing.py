@@ -17,8 +17,7 @@ import pytest
 
 from dpaudit.auditing import probing
 from dpaudit.auditing.entry import run_audit
-from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.auditing.probing import FIRST_PROBES, PROBES_FILE, add_probes, probe_first
 from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
@@ -122,26 +121,46 @@ def spec_of(generator: object, table: pd.DataFrame, **settings: Any) -> TwoWorld
     return spec
 
 
-def probed(spec: TwoWorldSpec, folder: Path, *, jobs: int = 1) -> ProbesOutcome | None:
+def probed(spec: TwoWorldSpec, folder: Path, *, jobs: int = 1) -> ProbesOutcome:
     with RunFolder(folder, spec=spec.stored_specification, versions=versions()) as store:
         return probe_first(spec, store, jobs=jobs)
 
 
-def test_they_run_before_audits_of_400_models_or_more_unless_that_is_declined() -> None:
-    assert audit_settings().game.probe_fits == 40
+@pytest.mark.parametrize("game", [{}, {"records": 64}, {"one_run": True}])
+def test_they_run_in_every_game_at_every_effort_unless_that_is_declined(
+    game: dict[str, Any],
+) -> None:
+    for effort in ("quick", "standard", "thorough"):
+        settings = audit_settings(effort=effort, **game)
+        assert settings.game.not_probed is None
+        assert settings.game.probe_fits >= 40
     assert audit_settings(shadow_models=1000).game.probe_fits == 100
-    assert not audit_settings(shadow_models=398).game.probe_fits
-    assert not audit_settings(probe=False).game.probe_fits
-    assert not audit_settings(one_run=True).game.probe_fits
+    declined = audit_settings(probe=False, **game)
+    assert declined.game.not_probed == "declined (probe=false)"
+    small = {"canaries": 49} if "one_run" in game else {"shadow_models": 98}
+    why = audit_settings(**game, **small).game.not_probed
+    assert why is not None
+    assert why.startswith("fewer than ")
 
 
 def test_where_none_is_to_run_nothing_is_kept(table: pd.DataFrame, tmp_path: Path) -> None:
-    assert probed(spec_of(noise, table, shadow_models=100), tmp_path) is None
+    outcome = probed(spec_of(noise, table, shadow_models=98), tmp_path)
+    assert outcome.not_probed == "fewer than 100 shadow models"
+    assert (outcome.left_out, outcome.fits) == (FIRST_PROBES, 0)
     assert not (tmp_path / PROBES_FILE).exists()
-    one_run = build_spec(
-        noise, load(table, None), audit_settings(epsilon=1.0, one_run=True, canaries=20)
-    )
-    assert isinstance(one_run, OneRunSpec)
+
+
+def test_what_they_cannot_test_is_said(table: pd.DataFrame) -> None:
+    """Their claim would be the generator's own, not the one under audit."""
+
+    def why(**settings: Any) -> str | None:
+        asked = audit_settings(**settings)
+        return build_spec(noise, audited_table(table, None, asked), asked).not_probed
+
+    assert why(mu=1.0) == "probes test claims of epsilon"
+    assert why(delta=1e-5) == "there is no claim to contradict"
+    assert why(epsilon=1.0, unit="town") == "probes are about the rows of one table"
+    assert why(epsilon=1.0) is None
 
 
 def test_what_they_see_is_kept_and_depends_neither_on_jobs_nor_on_a_resume(
@@ -149,7 +168,6 @@ def test_what_they_see_is_kept_and_depends_neither_on_jobs_nor_on_a_resume(
 ) -> None:
     spec = spec_of(reads_range, table)
     one = probed(spec, tmp_path / "one")
-    assert one is not None
     assert one.alarms
     assert all(
         alarm.p_value is not None and alarm.p_value < 0.05 * 0.05 / 16 for alarm in one.alarms
@@ -174,7 +192,6 @@ def test_nothing_that_they_print_or_see_of_the_table_is_kept_but_in_the_log(
     table: pd.DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     found = probed(spec_of(noise, table), tmp_path)
-    assert found is not None
     assert found.alarms == ()
     assert set(found.passed) >= {"range-follows-record", "rows-copied-verbatim", "seed-ignored"}
     assert {*found.left_out} <= {"epsilon-ignored"}
@@ -193,7 +210,7 @@ def test_a_generator_that_fails_or_exits_is_no_alarm(table: pd.DataFrame) -> Non
     assert {*failed.failed} >= {"range-follows-record", "rows-copied-verbatim"}
     assert failed.alarms == failed.passed == ()
     exited = probing._errand(spec_of(exits, table))()
-    assert (exited.alarms, exited.left_out) == ((), FIRST_PROBES)
+    assert (exited.alarms, exited.left_out) == ((), FIRST_PROBES[1:])
     assert exited.why_left_out.startswith("they ended with SystemExit at test_probing.py:")
     unloadable = probing._errand(spec_of(Unloadable(), table))()
     assert unloadable.why_left_out.startswith("they ended with ValueError at test_probing.py:")
@@ -203,7 +220,6 @@ def test_a_generator_that_ends_its_process_ends_no_audit(
     table: pd.DataFrame, tmp_path: Path
 ) -> None:
     found = probed(spec_of(dies, table), tmp_path)
-    assert found is not None
     assert found.left_out == FIRST_PROBES
     assert found.why_left_out == probing.STOPPED
 
@@ -223,7 +239,7 @@ def test_slow_trainings_end_them_after_the_first_probe(
     monkeypatch.setattr(probing, "MOST_SECONDS", 1e-9)
     found = probing._errand(spec_of(noise, table))()
     assert found.passed == ("range-follows-record",)
-    assert found.left_out == FIRST_PROBES[1:]
+    assert found.left_out == FIRST_PROBES[2:]  # the first does not apply
     assert found.why_left_out == probing.TOO_SLOW
 
 
@@ -328,7 +344,6 @@ def test_a_proof_of_a_probe_changes_no_verdict_that_says_the_audit_is_none(
         assert (probe_reason(ALARM) in found.reasons) == proved
         assert ("first" in found.reasons) == (verdict == before)
         assert "second" in found.reasons
-    assert add_probes(record, None) == record
     nothing = replace(record, verdict=Verdict.INCONCLUSIVE, proved=None)
     assert add_probes(nothing, ProbesOutcome(alarms=(ALARM,), confidence=0.9975)).verdict == (
         Verdict.INCONCLUSIVE

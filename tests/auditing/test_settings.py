@@ -12,7 +12,7 @@ import pytest
 
 import dpaudit
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import PROBES_SHARE, AuditSettings
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Multiplicity, ThresholdRule
 from dpaudit.model.claim import StatedClaim
@@ -70,7 +70,8 @@ def test_probes_before_an_audit_have_their_share_of_the_error_probability() -> N
         assert by_bounds + by_probes == pytest.approx(1 - confidence)
         assert 0 < by_probes < by_bounds / 10
     assert audit_settings(probe=False).game.probes_share == 0
-    assert audit_settings(shadow_models=200).game.probes_share == 0
+    assert audit_settings(shadow_models=98).game.probes_share == 0
+    assert audit_settings(one_run=True).game.probes_share == PROBES_SHARE
 
 
 def test_the_error_probability_is_shared_among_attacks_and_tests() -> None:

@@ -196,7 +196,7 @@ def test_plan_counts_the_models_of_a_search() -> None:
 def test_where_trainings_are_timed_fair_coins_alone_decide() -> None:
     claim = PrivacyClaim(epsilon=1.0)
     timed = audit_settings(access="timing", shadow_models=100)
-    coins = CoinPlan(delta=0.0, confidence=0.95, trials=60)
+    coins = CoinPlan(delta=0.0, confidence=timed.attack_confidence, trials=60)
     reached = two_worlds.power(timed, claim)
     assert reached.max_provable == coins.provable()
     assert reached.detectable == coins.detectable(1.0, power=0.88)
@@ -433,9 +433,13 @@ def test_a_large_epsilon_names_the_audits_that_can_decide(words: tuple[str, ...]
     done = CliRunner().invoke(app, ["audit", "--plan", "--epsilon", "8", "--delta", "1e-5", *words])
     assert done.exit_code == 0, done.output
     assert all(len(line) <= 80 for line in done.stdout.splitlines()), done.stdout
-    [line] = [line for line in done.stdout.splitlines() if "--records" in line]
-    assert line.startswith("instead   400 models with --records 64 detect epsilon ")
-    assert "instead   dpaudit replay" in done.stdout
+    starts = [line[10:] for line in done.stdout.splitlines() if line.startswith("instead")]
+    for start, cheapest_first in zip(
+        starts,
+        ("the probes before", "dpaudit replay", "400 models with --records 64 detect epsilon "),
+        strict=True,
+    ):
+        assert start.startswith(cheapest_first)
     assert "not       --access released: it makes attacks stronger" in done.stdout
     named = audit_settings(records=64, shadow_models=400)
     reached = records_power(named, PrivacyClaim(epsilon=8.0, delta=1e-5))

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing.entry import audit_by_keywords
-from dpaudit.errors import AttackError, InterruptedRunError
+from dpaudit.errors import AttackError, GeneratorError, InterruptedRunError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit, TrialProgress
 from dpaudit.game.local import LocalEngine
@@ -263,7 +263,8 @@ def test_a_trial_that_kills_its_worker_takes_no_other_with_it(tmp_path: Path, jo
         if trial in (killer, quitter):
             assert outcome.status is TrialStatus.CRASHED
             assert outcome.attempts == 3
-            assert outcome.error == "its worker process died in each of 3 attempts"
+            how = "signal 9, SIGKILL: often too little memory" if trial == killer else "exit code 0"
+            assert outcome.error == f"its worker process died in each of 3 attempts ({how})"
         else:
             assert outcome.status is TrialStatus.FINISHED
     calm = features(played(tmp_path / "calm", Uniform(), jobs=jobs))
@@ -292,7 +293,9 @@ def test_a_worker_that_ends_loses_only_what_it_ran(tmp_path: Path, late: bool) -
         if not late:
             process.process.kill()
         assert flight.collect() == [
-            Landing(batches[1], loss=BatchLoss.LATE if late else BatchLoss.DIED),
+            Landing(batches[1], loss=BatchLoss.LATE)
+            if late
+            else Landing(batches[1], loss=BatchLoss.DIED, code=-9),
             Landing(batches[2], loss=BatchLoss.STOPPED),
         ]
         assert not len(flight)
@@ -554,12 +557,8 @@ def test_every_fault_is_counted_by_world_with_its_reason(faults: Path, program: 
 
 
 def test_a_generator_that_always_fails_is_stopped_and_never_consistent(faults: Path) -> None:
-    document = audited(faults, "always")
-    assert document["verdict"] == "invalid"
-    assert 16 <= sum(document["failures"].values()) <= 18
-    assert document["failures"] == document["shadow_models"]
-    assert document["controls"] is None
-    assert any("every one of them failed" in reason for reason in document["reasons"])
+    with pytest.raises(GeneratorError, match=r"always gave no synthetic table in 1[678] trainings"):
+        audited(faults, "always")
 
 
 @pytest.mark.ci

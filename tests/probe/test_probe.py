@@ -253,6 +253,15 @@ def test_noise_of_the_sample_alone_is_flagged_at_the_stated_rate() -> None:
     assert tested >= 10
 
 
+def test_a_generator_that_does_not_repeat_is_told_of_seedable() -> None:
+    def unseeded(data: pd.DataFrame, n_rows: int, seed: int) -> pd.DataFrame:
+        return data.sample(n_rows, replace=True, random_state=np.random.default_rng())
+
+    [result] = probe(unseeded, table(), schema=SCHEMA, epsilon=1.0, only=["seed-ignored"]).probes
+    assert result.status is ProbeStatus.NOT_APPLICABLE
+    assert "should say so (seedable = False)" in result.evidence
+
+
 @pytest.mark.parametrize("toy", [toys.NoiseFixedInFit, toys.NoiseFixedInSample])
 def test_fixed_noise_does_not_hide_behind_other_seeds(toy: type[toys.Toy]) -> None:
     report = probe(toy(schema=SCHEMA), table(), schema=SCHEMA, only=["seed-ignored"])

@@ -5,7 +5,7 @@ Two controls, one training, guesses of all coins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import pandas as pd
@@ -18,9 +18,10 @@ from dpaudit.auditing.one_run.plan import power
 from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import bonferroni, guarantee_of, one_run_gaussian
+from dpaudit.bounds import bonferroni, guarantee_of, one_run, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
@@ -57,6 +58,15 @@ class OneRunGame(Game[OneRunSpec]):
         del settings, together
         return TrainingCount(models=1, repeats=0, controls=len(CONTROLS), alone=True)
 
+    def limit(self, settings: AuditSettings[OneRun], claim: PrivacyClaim) -> float:
+        """The bound if every guess is right."""
+        all_right = settings.game.canaries
+        return one_run(
+            *(all_right, all_right, all_right),
+            delta=claim.delta,
+            confidence=settings.attack_confidence,
+        )
+
     def payload(self, spec: OneRunSpec, role: Role) -> Payload:
         """What a worker needs to run the training, or one of the controls."""
         generator: object = spec.generator.generator
@@ -71,6 +81,11 @@ class OneRunGame(Game[OneRunSpec]):
             root=spec.settings.seed,
             audit=spec.id,
         )
+
+    def own_trials(self, spec: OneRunSpec) -> Sequence[Trial]:
+        """The one training."""
+        del spec
+        return [self.FIRST_TRIAL]
 
     def run(self, run: Run[OneRunSpec]) -> Findings:
         """Runs the controls and, if both pass, the training, whose coins it guesses."""

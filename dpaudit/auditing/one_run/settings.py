@@ -29,6 +29,7 @@ class OneRun(GameSettings):
     Attributes:
         canaries: Canaries of `one_run`: records (or units) that are each included with probability
             1/2; at most half of the table.
+        probe: Whether probes run first, as in two worlds.
 
     Raises:
         SettingsError: If there are too few canaries, or too many.

@@ -47,8 +47,8 @@ class OneRunSpec(AuditSpec):
 
     @property
     def own_specification(self) -> dict[str, Any]:
-        """The mode and the number of canaries; the table determines which ones."""
-        return {"one_run": True, "canaries": self.canaries}
+        """The mode and its choices; the table determines which records are canaries."""
+        return {"one_run": True, **self.settings.game.plain()}
 
     @property
     def own_options(self) -> list[str]:

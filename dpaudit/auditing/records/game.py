@@ -36,7 +36,7 @@ from dpaudit.auditing.records.attack import (
     fit_records,
     judge_control,
 )
-from dpaudit.auditing.records.plan import power
+from dpaudit.auditing.records.plan import coin_plan, power
 from dpaudit.auditing.records.settings import ManyRecords
 from dpaudit.auditing.records.spec import RecordsSpec, build_records
 from dpaudit.auditing.settings import AuditSettings
@@ -44,7 +44,7 @@ from dpaudit.bounds import Counts, Direction, Threshold
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import EpsilonClaim, require_on_epsilon
+from dpaudit.model.claim import EpsilonClaim, PrivacyClaim, require_on_epsilon
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Attack, Generator, World, is_seedable, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
@@ -76,6 +76,10 @@ class RecordsGame(Game[RecordsSpec]):
         models = settings.game.shadow_models
         return TrainingCount(models, repeats=1, controls=len(CONTROLS) * control)
 
+    def limit(self, settings: AuditSettings[ManyRecords], claim: PrivacyClaim) -> float:
+        """The limit of as many fair coins as scored models times records."""
+        return coin_plan(settings, claim, records=settings.game.records).provable()
+
     def payload(self, spec: RecordsSpec, role: Role) -> Payload:
         """What workers need to run the models of a role, which have coins of their own."""
         schema = spec.table.schema
@@ -98,6 +102,10 @@ class RecordsGame(Game[RecordsSpec]):
             root=spec.settings.seed,
             audit=spec.id,
         )
+
+    def own_trials(self, spec: RecordsSpec) -> Sequence[Trial]:
+        """The models by number."""
+        return _trials(spec, Role.AUDIT)
 
     def run(self, run: Run[RecordsSpec]) -> Findings:
         """Runs the controls and, if both pass, the models, one of them twice."""
@@ -125,9 +133,8 @@ class RecordsGame(Game[RecordsSpec]):
     def _train(self, run: Run[RecordsSpec], role: Role) -> Sequence[Trial]:
         """Runs the models of a role; gives up if none of the first ones finishes."""
         stored = run.store.outcomes(role)
-        models = _settings(run.spec, role).game.shadow_models
         return run.train(
-            [Trial(role, World.OUT, number) for number in range(models)],
+            _trials(run.spec, role),
             self.payload(run.spec, role),
             hopeless=lambda first: not any(stored[trial].finished for trial in first),
         )
@@ -140,6 +147,11 @@ class RecordsGame(Game[RecordsSpec]):
         again = last._replace(role=Role.REPLAY)
         run.train([again], self.payload(run.spec, Role.REPLAY), engine=run.engine.renewed(1))
         return [Replay(run.store.outcome(last), run.store.outcome(again))]
+
+
+def _trials(spec: RecordsSpec, role: Role) -> list[Trial]:
+    models = _settings(spec, role).game.shadow_models
+    return [Trial(role, World.OUT, number) for number in range(models)]
 
 
 def _settings(spec: RecordsSpec, role: Role) -> AuditSettings[ManyRecords]:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from dpaudit.auditing.plan import (
     MOST_PLANNED,
-    SHADOW_MODELS,
     Caught,
     Needed,
     PlanSubject,
@@ -28,19 +27,16 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import (
     CoinPlan,
 )
-from dpaudit.formatting import Row, aligned, counted, rounded_down, rounded_up, row_lines
+from dpaudit.formatting import Row, aligned, counted, rounded_up, row_lines
 from dpaudit.model.claim import (
     Claim,
     EpsilonClaim,
-    Neighbours,
     require_add_remove,
     require_on_epsilon,
 )
 from dpaudit.results.verdict import POWER, Power
 
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)
-_RECORDS_TRIED: Final = (4, 16, 64, 256, 1024)
-"""Records per model among which a plan looks for an audit that can decide."""
 _LEARNT_FROM = 40
 """With this many coins in the fitting part, an audit misses twice as many leaks as a known rule.
 
@@ -179,60 +175,6 @@ def most_sensitive(leaks: Mapping[int, float | None]) -> int | None:
         key=lambda records: (leaks[records], records),
         default=None,
     )
-
-
-def what_decides_instead(
-    subject: PlanSubject,
-    detect: float | None,
-    of_one: Sizing,
-    settings: AuditSettings[Any],
-) -> tuple[Row, ...]:
-    """Which audits can decide where shadow models with one record cannot, one a row.
-
-    With k records per model the limit is that of k times as many coins; a stronger attacker raises
-    no limit.
-
-    Args:
-        subject: What will be audited, with a claim of epsilon.
-        detect: True value of the claim's quantity that the audit must be large enough to detect;
-            None if none was asked for.
-        of_one: What audits of one record can prove.
-        settings: The settings of the audit of one record.
-
-    Returns:
-        The rows; none where an audit of one record of a size that is listed is large enough.
-    """
-    claim, models = require_on_epsilon(subject.claim, method="`records`"), of_one.asked
-    needed = of_one.needed
-    within = needed is None or (needed.size or MOST_PLANNED) <= max(SHADOW_MODELS)
-    if within and of_one.asked_row.max_provable > claim.epsilon:
-        return ()
-    from dpaudit.results.decide import largest_detectable  # loads pandas
-
-    target = largest_detectable(claim) if detect is None else detect
-    of = subject.population
-    rows = []
-    for records in _RECORDS_TRIED if of_one.also_records else ():
-        too_many = of is not None and records > LARGEST_SHARE * of.number
-        if too_many or claim.neighbours is not Neighbours.ADD_REMOVE:
-            break
-        game = ManyRecords(attacks=settings.game.attacks, shadow_models=models, records=records)
-        reached = power(AuditSettings(game=game, confidence=settings.confidence), claim)
-        if reached.detectable is not None and reached.detectable <= target:
-            rows.append(
-                Row(
-                    "instead",
-                    f"{models} models with `records={records}` detect epsilon "
-                    f"{rounded_up(reached.detectable)} with 80 % power and prove at most "
-                    f"{rounded_down(reached.max_provable)}; less if these records hide one another",
-                )
-            )
-            break
-    rows.append(Row("instead", "`dpaudit replay` says what each line of Python code spends"))
-    if of_one.also_records:
-        stronger = "it makes attacks stronger but leaves the limit as it is"
-        rows.append(Row("not", f'`access="released"`: {stronger}'))
-    return tuple(rows)
 
 
 def sizing(

@@ -36,6 +36,7 @@ class ManyRecords(ShadowModelSettings):
         multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
             largest forecast on the fitting part, without correction.
         records: Number of records (or units) that share the shadow models, each one attacked.
+        probe: Whether probes run first, as in two worlds.
 
     Raises:
         SettingsError: If a setting is out of range.

@@ -30,7 +30,6 @@ from dpaudit.auditing.two_worlds.same_tables import compare_tables
 from dpaudit.auditing.two_worlds.sequential import run_sequential
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import (
-    FIRST_FITTED,
     TrialPlan,
     TwoWorldSpec,
     audited_table,
@@ -41,10 +40,10 @@ from dpaudit.auditing.two_worlds.spec import (
 from dpaudit.auditing.two_worlds.target_search import build_target_search
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
-from dpaudit.game.engine import FIRST_REVIEW
 from dpaudit.game.outcomes import StoredOutcomes
-from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.game.trial import Payload, Role, Trial, TrialEnd
 from dpaudit.model.choices import EXPOSING, VULNERABLE
+from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.named import NamedGenerator
@@ -80,6 +79,10 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
             searches=game.shadow_models if game.target == VULNERABLE else 0,
             at_most=game.sequential,
         )
+
+    def limit(self, settings: AuditSettings[TwoWorlds], claim: PrivacyClaim) -> float:
+        """The larger of the limits of both rules."""
+        return highest_provable(settings, claim)
 
     def visible(
         self, named: NamedGenerator, settings: AuditSettings[TwoWorlds]
@@ -122,6 +125,16 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
             audit=spec.id,
         )
 
+    def own_trials(self, spec: TwoWorldSpec) -> Sequence[Trial]:
+        """Both worlds, interleaved at random; as planned in a sequential audit."""
+        if spec.settings.game.sequential:
+            return plan_trials(spec, Role.AUDIT, spec.settings).trials()
+        return shuffle_trials(spec, Role.AUDIT, spec.settings)
+
+    def fail_alike(self, ends: Sequence[TrialEnd]) -> bool:
+        """Whether they fail in ways that do not depend on the world."""
+        return all_failed_alike(ends)
+
     def run(self, run: Run[TwoWorldSpec]) -> Findings:
         """Looks at a few models, then runs controls and trials, and attacks the trials."""
         spec, payload = run.spec, self.payload(run.spec, Role.AUDIT)
@@ -129,8 +142,6 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
         target = target_of(spec, compare_tables(spec, payload, run.store, jobs=run.jobs))
         if warning := same_tables(target):
             run.on_warning(warning)
-        if failing := _train_first(run, payload):
-            return find(spec, stored, failing, target=target, gave_up=True)
         controls = {role: _run_control(run, payload, role) for role in CONTROLS}
         # Attacks that miss the planted leak of the positive control may see other ones.
         if not controls[Role.NULL_CONTROL].passed:
@@ -176,29 +187,6 @@ def _plan_of(run: Run[TwoWorldSpec]) -> TrialPlan:
     return plan_trials(run.spec, Role.AUDIT, run.spec.settings)
 
 
-def _train_first(run: Run[TwoWorldSpec], payload: Payload) -> list[Trial]:
-    """Trains a model in each world and, if both fail, a few more, before any control.
-
-    These are ordinary trials of the audit.
-
-    Returns:
-        The trials if all fail alike, so that the audit ends here; else empty.
-    """
-    spec, plan = run.spec, _plan_of(run)
-    pair = [Trial(Role.AUDIT, world, 0) for world in World]
-    run.train(pair, payload, among=plan.trials())
-    stored = run.store.outcomes(Role.AUDIT)
-    if any(stored[trial].finished for trial in pair):
-        return []
-    if spec.settings.game.sequential:
-        order = plan.trials(0, FIRST_FITTED)[:FIRST_REVIEW]
-    else:
-        order = shuffle_trials(spec, Role.AUDIT, spec.settings)[:FIRST_REVIEW]
-    run.train(order, payload, among=plan.trials())
-    trials = [*pair, *(trial for trial in order if trial not in pair)]
-    return trials if all_failed_alike([stored[trial] for trial in trials]) else []
-
-
 def _run_control(run: Run[TwoWorldSpec], payload: Payload, role: Role) -> ControlOutcome:
     """Runs a control: a small one if the audit is small, a full one if that does not pass."""
     first = first_control_settings(run.spec.settings)
@@ -229,7 +217,7 @@ def _run_control_of(
 
 def _train_all(run: Run[TwoWorldSpec], payload: Payload) -> Sequence[Trial]:
     """Runs all trials; only the first ones if nothing can be proved any more."""
-    planned = shuffle_trials(run.spec, Role.AUDIT, run.spec.settings)
+    planned = TwoWorldsGame().own_trials(run.spec)
     return run.train(planned, payload, hopeless=lambda trials: _is_hopeless(run, trials))
 
 
@@ -268,7 +256,7 @@ def _replay_some(run: Run[TwoWorldSpec], payload: Payload, order: Sequence[Trial
     """Runs a trial again in a new worker, or one of each world if models are trained together.
 
     They come from the second half of the order: nothing precedes a worker's first trial that could
-    affect it. Number 0 of a world is never chosen: this pair ran first (`_train_first`), in a batch
+    affect it. Number 0 of a world is never chosen: this pair ran first (`run_first`), in a batch
     of its own if models are trained together.
     """
     stored = run.store.outcomes(Role.AUDIT)

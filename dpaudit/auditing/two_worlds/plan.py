@@ -23,8 +23,7 @@ from dpaudit.bounds import (
 )
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import counted, percent
-from dpaudit.model.choices import Access
-from dpaudit.model.claim import Claim, PrivacyClaim
+from dpaudit.model.claim import Claim
 from dpaudit.results.verdict import POWER, Power
 
 _KNOWN_RULE = 0.88
@@ -193,7 +192,6 @@ def sizing(
         size = needed_shadow_models(claim, detect, settings)
         needed = Needed(size, f"a true {claim.quantity.noun} of {detect:g}")
     error = percent(round(1.0 - settings.confidence, 12))
-    also_records = game.worst_case is None and game.access is Access.OUTPUT
     return Sizing(
         unit="shadow_models",
         scored="scored",
@@ -203,5 +201,4 @@ def sizing(
         of=counted(len(game.attacks), "attack"),
         attacks=len(game.attacks),
         advice=f"to add models later, audit with `sequential` from the start: {error} error in all",
-        also_records=also_records if isinstance(claim, PrivacyClaim) else None,
     )

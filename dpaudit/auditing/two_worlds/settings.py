@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from numbers import Integral
 from os import PathLike, fspath
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar
 
 from dpaudit.auditing.settings import ATTACKS_AT, DEFAULT_ATTACKS, ShadowModelSettings
 from dpaudit.errors import SettingsError
@@ -18,11 +18,6 @@ from dpaudit.model.choices import (
     WorstCase,
 )
 from dpaudit.model.setting import Option, Panel
-
-MODELS_PER_FIT: Final = 10
-"""The audit trains this many models for each model that probes may train."""
-FEWEST_FITS: Final = 40
-"""With fewer fits no alarm could contradict epsilon 1, which needs 32 right guesses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +45,8 @@ class TwoWorlds(ShadowModelSettings):
         threshold: "cross-validated", or "hold-out" as in published audits.
         sequential: Stops as soon as a violation is shown, at the latest after `shadow_models`
             trainings.
-        probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap: from 400
-            shadow models on.
+        probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap, in audits
+            that are not smaller than `effort` quick.
 
     Raises:
         SettingsError: If a setting is out of range, or two of them name the target.
@@ -67,7 +62,6 @@ class TwoWorlds(ShadowModelSettings):
     bound: Annotated[BoundedNumber, Option("NUMBER", by_name=True)] = BoundedNumber.EPSILON
     threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
     sequential: bool = False
-    probe: Annotated[bool, Option(by_name=True)] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,12 +120,6 @@ class TwoWorlds(ShadowModelSettings):
     def fair_coins(self) -> bool:
         """Whether the world of every scored trial is an independent fair coin."""
         return self.sequential or self.threshold is not ThresholdRule.HOLD_OUT
-
-    @property
-    def probe_fits(self) -> int:
-        """A tenth of the shadow models, if that is enough for an alarm; else 0."""
-        fits = self.shadow_models // MODELS_PER_FIT
-        return fits if self.probe and fits >= FEWEST_FITS else 0
 
     @property
     def may_stop(self) -> bool:

@@ -19,7 +19,13 @@ from dpaudit.auditing.records.attack import evaluate_records, fit_records
 from dpaudit.auditing.records.spec import RecordsSpec, build_records
 from dpaudit.bounds import fair_coin
 from dpaudit.cli.main import app
-from dpaudit.errors import ClaimError, InputError, InterruptedRunError, SettingsError
+from dpaudit.errors import (
+    ClaimError,
+    GeneratorError,
+    InputError,
+    InterruptedRunError,
+    SettingsError,
+)
 from dpaudit.game.flight import TrialProgress
 from dpaudit.game.trial import Role
 from dpaudit.game.worlds import choose_records, draw_included
@@ -140,10 +146,9 @@ def test_failed_models_are_coins_without_a_guess(table: pd.DataFrame) -> None:
     assert "nothing is guessed" in check.detail
 
 
-def test_where_every_model_fails_the_audit_is_invalid(table: pd.DataFrame) -> None:
-    result = audit_by_keywords(broken, table, **FEW)
-    assert result.verdict is dpaudit.Verdict.INVALID
-    assert result.failures[World.OUT] == 8
+def test_where_every_model_fails_there_is_no_audit(table: pd.DataFrame) -> None:
+    with pytest.raises(GeneratorError, match="no synthetic table in 8 trainings"):
+        audit_by_keywords(broken, table, **FEW)
 
 
 @pytest.mark.ci

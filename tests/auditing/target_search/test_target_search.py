@@ -347,10 +347,11 @@ def test_separations_by_hand() -> None:
     assert separations(only_own, included).tolist()[0] == pytest.approx(4 / np.sqrt(5))
 
 
-def test_of_candidates_alike_the_first_is_taken(table: pd.DataFrame) -> None:
-    result = audit_by_keywords(fails, table, **FAST)
-    assert result.verdict is dpaudit.Verdict.INVALID
-    assert result.target.row == FARTHEST
+def test_of_candidates_alike_the_first_is_taken(table: pd.DataFrame, tmp_path: Path) -> None:
+    settings = audit_settings(**{name: of for name, of in FAST.items() if name != "jobs"})
+    search = build_spec(fails, load(table, None), settings)
+    audit = search.resolve(tmp_path, engine=LocalEngine(1), on_progress=ignore_progress)
+    assert audit.target_row == FARTHEST
 
 
 def test_a_generator_that_takes_its_target_is_refused(table: pd.DataFrame) -> None:
