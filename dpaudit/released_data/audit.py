@@ -44,6 +44,7 @@ from dpaudit.released_data.membership import (
     released_bound,
     released_power,
 )
+from dpaudit.released_data.resemblance import Resemblance, find_resemblance
 from dpaudit.released_data.result import ReleasedDataResult
 from dpaudit.released_data.scores import (
     CLOSEST,
@@ -299,8 +300,17 @@ def _run_audit(
         confidence=linkage_confidence(confidence),
     )
     membership, bound = compared.membership, compared.bound
+    undecided = membership is None or (exchangeable is not None and exchangeable.unlike_a_split)
+    resemblance = _find_resemblance(tables, seed) if undecided else None
     concluded = conclude(
-        rows, membership, bound, linkage, exchangeable, claim=claim, confidence=confidence
+        rows,
+        membership,
+        bound,
+        linkage,
+        exchangeable,
+        resemblance,
+        claim=claim,
+        confidence=confidence,
     )
     return ReleasedDataResult(
         finding=concluded.finding,
@@ -318,9 +328,16 @@ def _run_audit(
         not_a_bound=None if bound else why_no_bound(rows, membership),
         riskiest=compared.riskiest,
         linkage=linkage,
+        resemblance=resemblance,
         unit=tables.unit,
         dpaudit=__version__,
     )
+
+
+def _find_resemblance(tables: ReleasedTables, seed: int) -> Resemblance | None:
+    """Compares synthetic rows with training rows where no test against a hold-out decides."""
+    values = (values_of_table(of, tables.schema) for of in (tables.train, tables.synthetic))
+    return find_resemblance(*values, tables.schema, rng_of(seed, "resemblance"))
 
 
 def _check_asked(

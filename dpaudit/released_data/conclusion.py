@@ -12,6 +12,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RateAtThreshold, p_text
+from dpaudit.released_data.resemblance import Resemblance
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Limits
 from dpaudit.results.sentences import HEADLINE_GAP, Conclusion, headline
@@ -158,11 +159,14 @@ def conclude(
     bound: ReleasedBound | None,
     linkage: Linkage,
     exchangeable: Exchangeability | None,
+    resemblance: Resemblance | None = None,
     *,
     claim: PrivacyClaim | None,
     confidence: float,
 ) -> Concluded:
     """Decides on a claim if there is one, else whether the table reveals membership in train.
+
+    A red flag comes first where nothing is decided.
 
     Args:
         rows: Rows of the tables.
@@ -170,12 +174,42 @@ def conclude(
         bound: The bound on epsilon, if there is one.
         linkage: Findings on copies, rare values and guessed attributes, at `linkage_confidence`.
         exchangeable: Whether a random split made the tables; None if coins decided.
+        resemblance: Whether synthetic rows look like changed training rows; None if a hold-out
+            decides.
         claim: The claim, if there is one.
         confidence: Confidence of the bound, and of finding no leak where there is none.
 
     Returns:
         The finding.
     """
+    concluded = _decide(
+        rows, membership, bound, linkage, exchangeable, claim=claim, confidence=confidence
+    )
+    if concluded.finding is ReleasedFinding.INCONCLUSIVE and resemblance and resemblance.flagged:
+        return concluded._replace(reasons=(_red_flag(resemblance), *concluded.reasons))
+    return concluded
+
+
+def _red_flag(resemblance: Resemblance) -> str:
+    synthetic, train = (percent(round(share, 2)) for share in resemblance)
+    return (
+        f"red flag: {synthetic} of the synthetic rows lie closer to one training row than training "
+        f"rows lie to each other ({train} of these are that close), as if they were training rows "
+        "with small changes; a heuristic, no proof"
+    )
+
+
+def _decide(
+    rows: RowCounts,
+    membership: MembershipOutcome | None,
+    bound: ReleasedBound | None,
+    linkage: Linkage,
+    exchangeable: Exchangeability | None,
+    *,
+    claim: PrivacyClaim | None,
+    confidence: float,
+) -> Concluded:
+    """The finding without a red flag."""
     if membership is None:
         why = (
             f"{linkage.copies.synthetic} synthetic rows equal a training row; without a hold-out "

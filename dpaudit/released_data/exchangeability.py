@@ -63,6 +63,11 @@ class Exchangeability(NamedTuple):
         return self.least * _TESTS <= LEVEL
 
     @property
+    def unlike_a_split(self) -> bool:
+        """Whether a hold-out like this one decides nothing."""
+        return self.repeats_removed or self.differ
+
+    @property
     def least(self) -> float:
         """The least p-value of the tests of rows that occur once."""
         return min(self.extremes, self.marginals, self.neighbours, self.classifier)

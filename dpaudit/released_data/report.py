@@ -160,7 +160,7 @@ def linkage_blocks(linkage: Linkage) -> tuple[Block, ...]:
         _copies(linkage.copies, percent(linkage.confidence)),
         _outliers(linkage.outliers),
         *([_inference(linkage.inference)] if linkage.inference else []),
-        _panel(linkage.panel, proved=bool(linkage.proved)),
+        _panel(linkage.panel),
         *([_anonymeter(linkage.anonymeter)] if linkage.anonymeter is not None else []),
     )
 
@@ -324,7 +324,7 @@ def _guess_cells(guess: Inference, *, compared: bool) -> tuple[str, ...]:
     )
 
 
-def _panel(panel: DistancePanel, *, proved: bool) -> Block:
+def _panel(panel: DistancePanel) -> Block:
     def cells(name: str, of: DistanceQuantiles) -> tuple[str, ...]:
         return (name, rounded(of.low), rounded(of.median), rounded(of.ratio), _share(of.identical))
 
@@ -337,16 +337,13 @@ def _panel(panel: DistancePanel, *, proved: bool) -> Block:
         "than to a hold-out row. As many training as hold-out rows, drawn at random, are compared "
         "here, so the share of identical ones may differ from Copies."
     )
-    outcome = "pass" if panel.passes else "fail"
-    but = " (leaks are proved above)" if proved and panel.passes else ""
     return Block(
         title="Distance to the closest record",
         paragraphs=(
             "Many privacy panels judge a table by the distance of its rows to the closest real "
-            f"row. By their test this table would {outcome}. That decides nothing here{but}: "
-            "averages and low quantiles over all synthetic rows hardly change when a few rows are "
-            "copied, so a table that would pass may still leak. The ratio is that of the closest "
-            f"to the second closest distance.{share}",
+            "row. That decides nothing here: averages and low quantiles over all synthetic rows "
+            "hardly change when a few rows are copied. The ratio is that of the closest to the "
+            f"second closest distance.{share}",
         ),
         table=ReportTable(
             ("distance to", "5 % quantile", "median", "ratio, 5 %", "identical"),

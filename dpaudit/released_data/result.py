@@ -27,6 +27,7 @@ from dpaudit.released_data.report import (
     riskiest_block,
     tables_block,
 )
+from dpaudit.released_data.resemblance import Resemblance
 from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.page import Page, Step, page_text
 from dpaudit.report.render import page_html, page_markdown
@@ -38,6 +39,10 @@ from dpaudit.results.structure import Block, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 
 _NAME: Final = 20  # letters of a column's name
+_CHANGED_ROWS: Final = (
+    "Do not release this table before someone has compared its rows with the training rows nearest "
+    "to them: it looks like the training table with small changes."
+)
 _NOMINAL: Final = 0.01
 """False positive rate of the attack's bar."""
 
@@ -69,6 +74,8 @@ class ReleasedDataResult(Document):
         date: Day on which the audit ended, in UTC; absent from results written before it was
             recorded.
         reproduce: The command that repeats the audit; absent where a table was in memory.
+        resemblance: Whether synthetic rows look like training rows with small changes; absent where
+            a hold-out decided, or where rows are too few.
         unit: The column of the units that had a coin each, and that count as records; absent if
             rows had one each.
     """
@@ -93,6 +100,7 @@ class ReleasedDataResult(Document):
     dpaudit: str
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str | None = field(default=None, metadata=OPTIONAL)
+    resemblance: Resemblance | None = field(default=None, metadata=OPTIONAL)
     unit: str | None = field(default=None, metadata=OPTIONAL)
 
     @property
@@ -314,9 +322,10 @@ def _next_step(result: ReleasedDataResult) -> Step:
     finding = result.finding
     split = "dpaudit split --data table.csv --to split"
     advice: tuple[str, ...]
+    flagged = result.resemblance is not None and result.resemblance.flagged
     if result.rows.holdout is None:
         advice = (
-            _of_this_table(result.linkage.copies.synthetic.found),
+            _CHANGED_ROWS if flagged else _of_this_table(result.linkage.copies.synthetic.found),
             "If there are rows that the generator never saw, drawn at random from the same "
             "population as the training rows, give them with --holdout: copies are then compared "
             "with chance. Older rows will do only if the population has not changed since.",
@@ -341,8 +350,8 @@ def _next_step(result: ReleasedDataResult) -> Step:
     if finding in (ReleasedFinding.NOTHING_FOUND, ReleasedFinding.CONSISTENT):
         advice = ("To test a claim more sharply, audit the generator itself (dpaudit audit).",)
         return Step(advice)
-    advice = ("Change what the headline names, then audit again with a fresh seed (--seed).",)
-    return Step(advice)
+    again = "Change what the headline names, then audit again with a fresh seed (--seed)."
+    return Step((_CHANGED_ROWS, again) if flagged else (again,))
 
 
 def _of_this_table(copied: int) -> str:

@@ -122,10 +122,7 @@ def test_the_report_says_what_was_found() -> None:
     assert list(blocks) == ["Copies", "Extremes", "Guessing", "Distance"]
     assert blocks["Copies"].table is not None
     assert blocks["Copies"].table.rows[0][:3] == ("exact", "30 of 600", "0 of 600")
-    assert (
-        "this table would pass. That decides nothing here (leaks are proved above)"
-        in (blocks["Distance"].paragraphs[0])
-    )
+    assert "That decides nothing here" in (blocks["Distance"].paragraphs[0])
     assert (
         "30 of 600 synthetic rows equal a training row; 30 of 600 training rows that"
         in (blocks["Copies"].paragraphs[0])
