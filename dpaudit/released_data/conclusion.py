@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from dpaudit.formatting import auc_text, percent, rounded_down, rounded_up
+from dpaudit.formatting import auc_text, listed, percent, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.linkage import Linkage
@@ -26,13 +27,21 @@ REPEATS_REMOVED: Final = (
     "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
     "deals them as they are"
 )
+WEAK: Final = 0.005
+"""A leak that only a p-value above this one shows is told as weak evidence."""
+_MANY: Final = 0.1
+"""Share of the real rows that were not compared from which on the first screen says so."""
 HAND_IN: Final = "give both tables as they were drawn, with every repeated row"
+HOLDOUT: Final = "give a hold-out drawn as train was"
 DIFFER: Final = (
     "train and hold-out differ without the synthetic table too: they are not of one population, or "
     "their rows come in groups"
 )
-
-
+_NOT_COMPARED: Final = (
+    "train and hold-out rows were not compared: they occur more than once, or would by chance, and "
+    "so reveal nothing about membership"
+)
+_EQUAL: Final = "synthetic rows equal a training row"
 REVEALED: Final = "the synthetic table depends on single training rows"
 """The headline of a leak where no row was recognised as a whole."""
 
@@ -73,6 +82,16 @@ class RowCounts(NamedTuple):
     holdout: int | None
     coins: int | None
     compared: int
+
+    @property
+    def real(self) -> int:
+        """Rows of train and hold-out."""
+        return self.train + (self.holdout or 0)
+
+    @property
+    def left_out(self) -> int:
+        """Rows of train and hold-out that are not compared."""
+        return self.real - self.compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,16 +150,31 @@ def split_warnings(rows: RowCounts, exchangeable: Exchangeability | None) -> Ite
     """Warnings about train and hold-out, one sentence each."""
     if exchangeable is None:
         return
-    left_out = rows.train + (rows.holdout or 0) - rows.compared
-    if left_out:
-        yield (
-            f"{left_out:,} train and hold-out rows occur more than once, or would by chance: they "
-            "reveal nothing about membership and are not compared"
-        )
+    if rows.left_out:
+        yield f"{rows.left_out:,} of {rows.real:,} {_NOT_COMPARED}"
     if exchangeable.repeats_removed:
-        yield f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}); {HAND_IN}"
+        cause = _cause(exchangeable, HAND_IN)
+        yield f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}); {cause}"
     if exchangeable.differ:
-        yield f"{DIFFER} (p {p_text(exchangeable.least)}), so no leak can be concluded"
+        cause = _cause(exchangeable, HOLDOUT)
+        yield f"{DIFFER} (p {p_text(exchangeable.least)}), so no leak can be concluded; {cause}"
+
+
+def _cause(exchangeable: Exchangeability, otherwise: str) -> str:
+    """The columns that tell train from hold-out, and what to do; other advice if there are none."""
+    if not exchangeable.columns:
+        return otherwise
+    columns = listed([repr(name) for name in exchangeable.columns])
+    drop = " ".join(f"--drop {shlex.quote(name)}" for name in exchangeable.columns)
+    return (
+        f"the cause is {columns}, which alone tells train from hold-out: if it numbers rows or "
+        f"people, leave it out ({drop}), else {otherwise}"
+    )
+
+
+def is_weak(membership: MembershipOutcome | None, linkage: Linkage) -> bool:
+    """Whether a leak rests on a p-value alone, and not a small one."""
+    return membership is not None and membership.p_value > WEAK and not linkage.proved
 
 
 def membership_level(confidence: float) -> float:
@@ -182,20 +216,23 @@ def conclude(
     Returns:
         The finding.
     """
-    concluded = _decide(
+    finding, reasons = _decide(
         rows, membership, bound, linkage, exchangeable, claim=claim, confidence=confidence
     )
-    if concluded.finding is ReleasedFinding.INCONCLUSIVE and resemblance and resemblance.flagged:
-        return concluded._replace(reasons=(_red_flag(resemblance), *concluded.reasons))
-    return concluded
+    undecided = finding in (ReleasedFinding.INCONCLUSIVE, ReleasedFinding.NOTHING_FOUND)
+    if undecided and resemblance is not None and resemblance.flagged:
+        finding, reasons = ReleasedFinding.INCONCLUSIVE, (_red_flag(resemblance), *reasons)
+    if rows.holdout is not None and rows.coins is None and rows.left_out > _MANY * rows.real:
+        reasons = (*reasons, f"{rows.left_out:,} of {rows.real:,} {_NOT_COMPARED}")
+    return Concluded(finding, reasons)
 
 
 def _red_flag(resemblance: Resemblance) -> str:
     synthetic, train = (percent(round(share, 2)) for share in resemblance)
     return (
-        f"red flag: {synthetic} of the synthetic rows lie closer to one training row than training "
-        f"rows lie to each other ({train} of these are that close), as if they were training rows "
-        "with small changes; a heuristic, no proof"
+        f"red flag: {synthetic} of the synthetic rows lie unusually close to one training row, but "
+        f"only {train} of the other training rows do: the table looks like training rows with "
+        "small changes (a heuristic, no proof)"
     )
 
 
@@ -212,17 +249,17 @@ def _decide(
     """The finding without a red flag."""
     if membership is None:
         why = (
-            f"{linkage.copies.synthetic} synthetic rows equal a training row; without a hold-out "
-            "(real rows that the generator never saw) nothing shows how many would by chance"
+            f"{linkage.copies.synthetic} {_EQUAL}; without a hold-out (real rows that the "
+            "generator never saw) nothing shows how many would by chance"
             if rows.holdout is None
-            else f"only {rows.compared:,} rows of train and hold-out can be compared, too few to "
-            "test membership: give more, or more columns if rows repeat"
+            else f"{_copied(linkage)}only {rows.compared:,} rows of train and hold-out can be "
+            "compared, too few to test membership: give more, or more columns if rows repeat"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     if exchangeable is not None and exchangeable.repeats_removed:
         why = (
-            f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}), so nothing can be concluded; "
-            f"{HAND_IN}"
+            f"{_copied(linkage)}{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}), so nothing "
+            f"can be concluded; {_cause(exchangeable, HAND_IN)}"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     ghost = membership.phantom_p_value
@@ -235,6 +272,11 @@ def _decide(
     if claim is not None and bound is not None:
         return _decide_claim(claim, bound, confidence=confidence)
     return _decide_leak(membership, bound, linkage, exchangeable, confidence=confidence)
+
+
+def _copied(linkage: Linkage) -> str:
+    """The exact copies, if there are any, for the beginning of a headline."""
+    return f"{copied} {_EQUAL}; " if (copied := linkage.copies.synthetic).found else ""
 
 
 def _decide_claim(claim: PrivacyClaim, bound: ReleasedBound, *, confidence: float) -> Concluded:
@@ -269,12 +311,14 @@ def _decide_leak(
     if leaks:
         if exchangeable is not None and exchangeable.differ:
             why = (
-                f"{leaks[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), which explains it as "
-                "well as a leak does; give a hold-out drawn as train was"
+                f"{_copied(linkage)}{leaks[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), "
+                f"which explains it as well as a leak does; {_cause(exchangeable, HOLDOUT)}"
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
         rows = recognised or linkage.copies.proved
         what = f"{noun} of the training table can be recognised" if rows else REVEALED
+        if is_weak(membership, linkage):
+            what = f"weak evidence that {what}"
         proof = (
             (
                 f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} "

@@ -425,7 +425,7 @@ def tables_block(
         items.append(f"{noun} with a coin: {rows.coins:,}")
     if tests is not None:
         signs = "signs" if tests.repeats_removed or tests.differ else "no sign"
-        p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
+        p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests.p_values.items())
         items.append(
             f"train and hold-out rows that are compared: {rows.compared:,}; {signs} that the "
             f"split was not random (p-values: {p_values})"

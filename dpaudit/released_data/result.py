@@ -14,6 +14,7 @@ from dpaudit.released_data.conclusion import (
     ReleasedBound,
     ReleasedFinding,
     RowCounts,
+    is_weak,
 )
 from dpaudit.released_data.copies import Hits
 from dpaudit.released_data.exchangeability import Exchangeability
@@ -331,6 +332,13 @@ def _next_step(result: ReleasedDataResult) -> Step:
             "with chance. Older rows will do only if the population has not changed since.",
             "If there are none, only the next table can be decided: split before its training and "
             "train on split/train.csv alone:",
+        )
+        return Step(advice, split)
+    if finding is ReleasedFinding.LEAK and is_weak(result.membership, result.linkage):
+        advice = (
+            "Hold this table back until the evidence is stronger or gone: tables that reveal "
+            "nothing look like this, too, now and then. Give more training and hold-out rows, or "
+            "split the next table by coins. Another seed is no new evidence.",
         )
         return Step(advice, split)
     if finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
