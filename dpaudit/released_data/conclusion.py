@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from dpaudit.formatting import auc_text, listed, percent, rounded_down, rounded_up
+from dpaudit.formatting import listed, percent, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.linkage import Linkage
@@ -300,9 +300,8 @@ def _decide_leak(
 ) -> Concluded:
     noun = linkage.copies.noun
     attacked = (
-        f'the attack "{membership.attack}" distinguishes training {noun} from hold-out {noun} (AUC '
-        f"{auc_text(membership.auc)}, p {p_text(membership.p_value)} on {membership.scored:,} "
-        f"{noun} that it was not chosen on)"
+        f"an attacker who sees this table distinguishes training {noun} from hold-out {noun} "
+        f"better than by chance (p {p_text(membership.p_value)} on {membership.scored:,} {noun})"
     )
     share = membership.detectable_copies
     recognised = membership.p_value <= membership_level(confidence)
@@ -315,10 +314,10 @@ def _decide_leak(
                 f"which explains it as well as a leak does; {_cause(exchangeable, HOLDOUT)}"
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
-        rows = recognised or linkage.copies.proved
-        what = f"{noun} of the training table can be recognised" if rows else REVEALED
-        if is_weak(membership, linkage):
-            what = f"weak evidence that {what}"
+        what = f"{noun} of the training table can be recognised" if recognised else REVEALED
+        what = f"weak evidence that {what}: " if is_weak(membership, linkage) else f"{what}: "
+        if linkage.copies.proved:  # which says it in plain words
+            what = ""
         proof = (
             (
                 f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} "
@@ -327,7 +326,7 @@ def _decide_leak(
             if bound is not None and bound.proved > 0.0
             else ()
         )
-        return Concluded(ReleasedFinding.LEAK, (f"{what}: {leaks[0]}", *proof, *leaks[1:]))
+        return Concluded(ReleasedFinding.LEAK, (f"{what}{leaks[0]}", *proof, *leaks[1:]))
     if share is None or share > LARGEST_SHARE:
         least = "half" if share is None else percent(share)
         why = (

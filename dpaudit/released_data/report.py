@@ -249,7 +249,7 @@ def _outliers(outliers: Outliers) -> Block:
             "Values that only one real row has, and how many of them the synthetic table repeats"
             f"{_cut(len(alone), 'columns')}:"
         )
-    rows = [(_short(column.column, _NAME), column.repeated) for column in shown]
+    rows = [(shortened(column.column, _NAME), column.repeated) for column in shown]
     return Block(
         title="Rare values" if outliers.ends is None else "Extremes and rare values",
         paragraphs=tuple(paragraphs),
@@ -276,7 +276,7 @@ def _inference(inferences: tuple[Inference, ...]) -> Block:
     cut = more if len(inferences) > MOST_ROWS else ""
     rows = [
         (
-            _short(guess.secret, _NAME),
+            shortened(guess.secret, _NAME),
             _METHOD[guess.guesser],
             _rate(guess.baseline),
             *_guess_cells(guess, compared=compared),
@@ -356,7 +356,7 @@ def _panel(panel: DistancePanel) -> Block:
 def _anonymeter(risks: Sequence[AnonymeterFinding]) -> Block:
     rows = tuple(
         (
-            risk.kind if risk.secret is None else f"{risk.kind}: {_short(risk.secret, _SHORT)}",
+            risk.kind if risk.secret is None else f"{risk.kind}: {shortened(risk.secret, _SHORT)}",
             f"{risk.train} of {risk.attacks}",
             str(risk.holdout),
             str(risk.baseline),
@@ -384,7 +384,7 @@ def _excess_cells(excess: Excess, *, compared: bool) -> tuple[str, ...]:
     return str(excess.train), holdout, "-" if excess.at_least is None else f"{excess.at_least:,}"
 
 
-def _short(name: str, letters: int) -> str:
+def shortened(name: str, letters: int) -> str:
     """Shortens a name in the middle, because column names often begin alike."""
     if len(name) <= letters:
         return name

@@ -89,7 +89,7 @@ def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
     assert found.found
     with pytest.raises(
         AssertionError,
-        match=r"LEAK  rows of the training table can be recognised: .*\n(.*\n)*seed: 0",
+        match=r"LEAK  at least .* training rows stand in .*\n(.*\n)*seed: 0",
     ):
         found.assert_no_violation()
 
@@ -254,6 +254,28 @@ def test_rows_that_were_not_compared_are_on_the_first_screen() -> None:
     found = dpaudit.audit_data(table(300, 3), train, holdout, schema=SCHEMA, secrets=["c"])
     assert "of 880 train and hold-out rows were not compared" in found.reasons[-1]
     assert found.reasons[-1].split(" of ")[0] in str(found)
+
+
+def test_the_figure_prints_both_counts_and_marks_what_chance_explains(
+    proved: dpaudit.ReleasedDataResult,
+) -> None:
+    leak = replace(proved, finding=ReleasedFinding.LEAK).to_html()
+    exact = proved.linkage.copies.exact.records
+    assert exact.holdout is not None
+    assert f"{exact.train.found}/{exact.train.of} vs 0/{exact.holdout.of}" in leak
+    assert "have an exact copy<" in leak
+    clean = dpaudit.audit_data(table(600, 7), SPLIT.train, SPLIT.holdout, schema=SCHEMA)
+    assert "have an exact copy (within chance)<" in clean.to_html()
+
+
+def test_the_first_sentence_of_a_leak_is_in_plain_words() -> None:
+    found = dpaudit.audit_data(LEAKY, SPLIT.train, SPLIT.holdout, schema=SCHEMA, secrets=["c"])
+    assert re.fullmatch(
+        r"LEAK  at least \d+ of \d+ training rows stand in the synthetic table, value for value, "
+        "because they were trained on",
+        found.headline,
+    )
+    assert "AUC" not in " ".join(found.reasons)
 
 
 def test_a_few_rows_are_too_few() -> None:
