@@ -44,7 +44,7 @@ from dpaudit.released_data.membership import (
     released_bound,
     released_power,
 )
-from dpaudit.released_data.resemblance import Resemblance, find_resemblance
+from dpaudit.released_data.resemblance import find_resemblance
 from dpaudit.released_data.result import ReleasedDataResult
 from dpaudit.released_data.scores import (
     CLOSEST,
@@ -301,7 +301,10 @@ def _run_audit(
     )
     membership, bound = compared.membership, compared.bound
     undecided = membership is None or (exchangeable is not None and exchangeable.unlike_a_split)
-    resemblance = _find_resemblance(tables, seed) if undecided else None
+    resemblance = None
+    if undecided:
+        rng = rng_of(seed, "resemblance")
+        resemblance = find_resemblance(tables.train, tables.synthetic, tables.schema, rng)
     concluded = conclude(
         rows,
         membership,
@@ -332,12 +335,6 @@ def _run_audit(
         unit=tables.unit,
         dpaudit=__version__,
     )
-
-
-def _find_resemblance(tables: ReleasedTables, seed: int) -> Resemblance | None:
-    """Compares synthetic rows with training rows where no test against a hold-out decides."""
-    values = (values_of_table(of, tables.schema) for of in (tables.train, tables.synthetic))
-    return find_resemblance(*values, tables.schema, rng_of(seed, "resemblance"))
 
 
 def _check_asked(

@@ -7,6 +7,7 @@ the rows, and so exact if all rows were equally likely to be in train.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -134,7 +135,7 @@ def tells_apart(values: FloatArray, inside: BoolArray) -> bool:
     ordered = inside[np.argsort(values, kind="stable")]
     by_chance = inside.mean() ** 2 + (1.0 - inside.mean()) ** 2
     alike = float((ordered[1:] == ordered[:-1]).mean())
-    return alike - by_chance >= _TELLING * (1.0 - by_chance)
+    return bool(alike - by_chance >= _TELLING * (1.0 - by_chance))
 
 
 def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> float:
@@ -160,8 +161,17 @@ def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> 
     sets = [repeated for repeated in sets if len(repeated.rows)]
     if not sets:
         return 1.0
-    labels = np.array([inside, *(rng.permutation(inside) for _ in range(_PERMUTATIONS))])
-    return _share_as_far(np.max([_distances(values.dealt(labels)) for values in sets], axis=0))
+    looked = np.unique(np.concatenate([repeated.rows for repeated in sets]))
+    labels = np.array([inside[looked], *_random_splits(inside, len(looked), rng)])
+    return _share_as_far(
+        np.max([_distances(values.dealt(labels, looked)) for values in sets], axis=0)
+    )
+
+
+def _random_splits(inside: BoolArray, rows: int, rng: np.random.Generator) -> Iterator[BoolArray]:
+    """Whether each of some rows is in train, by random splits of all."""
+    for _ in range(_PERMUTATIONS):
+        yield rng.choice(len(inside), size=rows, replace=False) < inside.sum()
 
 
 class _Repeated(NamedTuple):
@@ -177,9 +187,10 @@ class _Repeated(NamedTuple):
     starts: IntArray
     times: IntArray
 
-    def dealt(self, labels: BoolArray) -> FloatArray:
-        """Counts [p, 5] of how they are split, given which rows are in train [p, n]."""
-        there = np.add.reduceat(labels[:, self.rows], self.starts, axis=1, dtype=np.int32)
+    def dealt(self, labels: BoolArray, looked: IntArray) -> FloatArray:
+        """Counts [p, 5] of how they are split, given which of some rows are in train [p, l]."""
+        own = labels[:, np.searchsorted(looked, self.rows)]
+        there = np.add.reduceat(own, self.starts, axis=1, dtype=np.int32)
         elsewhere = self.times - there
         counts = (there, there * elsewhere, there > 1, elsewhere > 1, (there > 0) & (elsewhere > 0))
         return np.stack([of.sum(axis=1, dtype=np.float64) for of in counts], axis=1)
@@ -222,10 +233,7 @@ def extremes_p_value(values: FloatArray, inside: BoolArray, rng: np.random.Gener
         there = trained[place].sum(axis=1).cumsum()
         return [int(there[min(depth, deep) - 1]) for depth in _DEPTHS]
 
-    drawn = (
-        rng.choice(len(inside), size=len(looked), replace=False) < inside.sum()
-        for _ in range(_PERMUTATIONS)
-    )
+    drawn = _random_splits(inside, len(looked), rng)
     return _distance_p_value([found(inside[looked]), *map(found, drawn)])
 
 

@@ -18,7 +18,9 @@ from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
+from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.rows import row_keys
@@ -56,29 +58,30 @@ class Resemblance(NamedTuple):
 
 
 def find_resemblance(
-    train: FloatArray, synthetic: FloatArray, schema: Schema, rng: np.random.Generator
+    train: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, rng: np.random.Generator
 ) -> Resemblance | None:
     """Compares distances from synthetic rows to training rows with those between training rows.
 
     Args:
-        train: Values [n, d] of the training table, as `values_of_table` gives them.
-        synthetic: Values [m, d] of the synthetic table.
+        train: The training table.
+        synthetic: The synthetic table.
         schema: Their schema.
         rng: Draws the rows of both tables, and the columns of a wide one.
 
     Returns:
         The shares; None if there are too few rows, or too few different ones.
     """
-    columns = np.sort(rng.permutation(train.shape[1])[:_MOST_COLUMNS])
-    distinct = np.unique(row_keys(synthetic), return_index=True)[1]
-    drawn = synthetic[rng.permutation(distinct)[:_MOST_ASKED]][:, columns]
-    order = rng.permutation(len(train))
-    aside = min(_MOST_ASKED, len(train) // _SET_ASIDE)
+    real, synthetic_values = (values_of_table(of, schema) for of in (train, synthetic))
+    columns = np.sort(rng.permutation(real.shape[1])[:_MOST_COLUMNS])
+    distinct = np.unique(row_keys(synthetic_values), return_index=True)[1]
+    drawn = synthetic_values[rng.permutation(distinct)[:_MOST_ASKED]][:, columns]
+    order = rng.permutation(len(real))
+    aside = min(_MOST_ASKED, len(real) // _SET_ASIDE)
     if min(len(drawn), aside) < _LEAST_ASKED:
         return None
     numeric = np.array([schema.columns[place].kind.numeric for place in columns])
-    known = _KnownRows.of(train[order[aside:]][:, columns], numeric)
-    own, _ = known.leads(train[order[:aside]][:, columns])
+    known = _KnownRows.of(real[order[aside:]][:, columns], numeric)
+    own, _ = known.leads(real[order[:aside]][:, columns])
     theirs, nearest = known.leads(drawn)
     _, group, sizes = np.unique(nearest, return_inverse=True, return_counts=True)
     if len(sizes) < _LEAST_ASKED:
@@ -159,14 +162,7 @@ class _KnownRows(NamedTuple):
 
 
 def _ranks(ordered: FloatArray, columns: FloatArray) -> tuple[Counts, Counts]:
-    below, upto = (
-        np.array(
-            [
-                values.searchsorted(asked, side=side)
-                for values, asked in zip(ordered, columns, strict=True)
-            ],
-            dtype=np.float32,
-        )
-        for side in ("left", "right")
-    )
-    return below, upto
+    pairs = [*zip(ordered, columns, strict=True)]
+    below = [values.searchsorted(asked, side="left") for values, asked in pairs]
+    upto = [values.searchsorted(asked, side="right") for values, asked in pairs]
+    return np.array(below, dtype=np.float32), np.array(upto, dtype=np.float32)

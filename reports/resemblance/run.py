@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from dpaudit.model.encoding import values_of_table
 from dpaudit.model.tables import load_table
 from dpaudit.released_data.resemblance import find_resemblance
 from dpaudit.released_data.tables import load_released
@@ -44,7 +43,7 @@ def marginals(train: pd.DataFrame, others: pd.DataFrame, rng: Draws) -> pd.DataF
 
 def copula(train: pd.DataFrame, others: pd.DataFrame, rng: Draws) -> pd.DataFrame:
     """A Gaussian copula with the columns' own values; the order of categories is alphabetical."""
-    ordered = train.assign(**{name: pd.factorize(train[name], sort=True)[0] for name in train})
+    ordered = train.apply(lambda column: pd.factorize(column, sort=True)[0])
     jumbled = ordered + rng.random(ordered.shape)  # equal values in random order
     normal = norm.ppf((jumbled.rank().to_numpy() - 0.5) / len(train))
     drawn = rng.multivariate_normal(np.zeros(train.shape[1]), np.cov(normal.T), size=len(train))
@@ -119,7 +118,8 @@ CHANGED: Final[Mapping[str, Maker]] = {
 
 def _numbers(table: pd.DataFrame) -> list[str]:
     """Columns of numbers with more than two values."""
-    return [name for name in table if table[name].dtype.kind in "iuf" and table[name].nunique() > 2]
+    numbers = table.select_dtypes("number")
+    return [str(name) for name in numbers if numbers[name].nunique() > 2]
 
 
 def _like(column: pd.Series[Any], values: Any) -> Any:
@@ -186,8 +186,7 @@ def main(given: Sequence[str] | None = None) -> None:
 
 def _compare(train: pd.DataFrame, synthetic: pd.DataFrame, rng: Draws) -> dict[str, Any]:
     tables = load_released(train, synthetic)
-    values = (values_of_table(of, tables.schema) for of in (tables.train, tables.synthetic))
-    found = find_resemblance(*values, tables.schema, rng)
+    found = find_resemblance(tables.train, tables.synthetic, tables.schema, rng)
     if found is None:
         return {"flagged": None}
     return {

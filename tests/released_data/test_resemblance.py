@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit.model.encoding import values_of_table
 from dpaudit.released_data.conclusion import ReleasedFinding
 from dpaudit.released_data.resemblance import Resemblance, find_resemblance
 from dpaudit.released_data.tables import load_released
@@ -31,8 +30,8 @@ TRAIN, OTHERS = people(500, 1), people(500, 2)
 
 def resemblance(synthetic: pd.DataFrame, train: pd.DataFrame = TRAIN) -> Resemblance | None:
     tables = load_released(train, synthetic)
-    values = (values_of_table(of, tables.schema) for of in (tables.train, tables.synthetic))
-    return find_resemblance(*values, tables.schema, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    return find_resemblance(tables.train, tables.synthetic, tables.schema, rng)
 
 
 def jittered() -> pd.DataFrame:
