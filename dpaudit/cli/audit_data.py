@@ -57,8 +57,8 @@ class ReleaseOptions:
     anonymeter: bool = False
 
 
-_DONE: Final = {"comparing": 25, "testing": 70, "looking": 75}
-"""How much of the time has passed, in percent, when a step begins whose text begins so."""
+_DONE: Final = {"comparing": 15, "testing": 63, "looking": 68}
+"""How much of the time has passed, in percent, when a step begins whose text begins so; of 200,000 rows."""
 
 
 @contextmanager

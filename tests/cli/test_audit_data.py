@@ -64,7 +64,7 @@ def test_a_terminal_shows_a_bar_and_nothing_else_does() -> None:
             for step in ("reading the tables", "comparing 3 rows", "testing membership"):
                 show(step)
         assert "testing membership" in written.getvalue()
-        assert ("70%" in written.getvalue()) is terminal
+        assert ("63%" in written.getvalue()) is terminal
 
 
 def test_what_does_not_fit_is_an_error_in_one_line(folder: Path) -> None:
