@@ -58,7 +58,7 @@ class ReleaseOptions:
 
 
 _DONE: Final = {"comparing": 15, "testing": 63, "looking": 68}
-"""How much of the time has passed, in percent, when a step begins whose text begins so; of 200,000 rows."""
+"""Percent of the time that have passed when a step with this first word begins; 200,000 rows."""
 
 
 @contextmanager
