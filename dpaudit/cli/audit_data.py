@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
+from rich.console import Console
+from rich.progress import Progress
 
 from dpaudit.cli import options
 from dpaudit.cli.console import (
@@ -54,6 +57,26 @@ class ReleaseOptions:
     anonymeter: bool = False
 
 
+_DONE: Final = {"comparing": 15, "testing": 63, "looking": 68}
+"""Percent of the time that have passed when a step with this first word begins; 200,000 rows."""
+
+
+@contextmanager
+def show_steps(console: Console) -> Iterator[Callable[[str], None]]:
+    """Prints steps; on a terminal there is a bar, too, and the time left as the last steps went."""
+    hidden = not console.is_terminal or console.quiet
+    with Progress(console=console, transient=True, disable=hidden) as bar:
+        bar.speed_estimate_period = 3600.0  # of so few steps all count
+        task = bar.add_task("", total=100)
+
+        def show(step: str) -> None:
+            console.print(step)
+            if done := _DONE.get(step.partition(" ")[0]):
+                bar.update(task, completed=done)
+
+        yield show
+
+
 @guard
 @options.takes_settings()
 def audit_data(
@@ -73,13 +96,14 @@ def audit_data(
     from dpaudit.released_data.result import released_page
 
     require_folders(html=html, markdown=markdown)
-    result = audited(
-        **vars(tables),
-        schema=schema,
-        confidence=confidence,
-        seed=seed,
-        on_progress=None if quiet else messages().print,
-    )
+    with show_steps(messages(quiet=quiet)) as on_progress:
+        result = audited(
+            **vars(tables),
+            schema=schema,
+            confidence=confidence,
+            seed=seed,
+            on_progress=on_progress,
+        )
     write_pages(released_page(result), html=html, markdown=markdown)
     show(result, json=json, quiet=quiet)
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

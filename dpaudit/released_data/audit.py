@@ -30,7 +30,11 @@ from dpaudit.released_data.conclusion import (
     why_no_bound,
 )
 from dpaudit.released_data.copies import ClosestDistances
-from dpaudit.released_data.exchangeability import comparable_rows, exchangeability
+from dpaudit.released_data.exchangeability import (
+    Exchangeability,
+    comparable_rows,
+    exchangeability,
+)
 from dpaudit.released_data.inference import choose_secrets
 from dpaudit.released_data.linkage import find_linkage
 from dpaudit.released_data.membership import (
@@ -44,6 +48,7 @@ from dpaudit.released_data.membership import (
     released_bound,
     released_power,
 )
+from dpaudit.released_data.resemblance import Resemblance, find_resemblance
 from dpaudit.released_data.result import ReleasedDataResult
 from dpaudit.released_data.scores import (
     CLOSEST,
@@ -259,12 +264,8 @@ def _run_audit(
     )
     secrets = choose_secrets(secrets, tables.schema)  # refused before any work
     canaries = None if tables.holdout is None else canaries_of(tables, coins, seed=seed)
-    exchangeable = None
-    if canaries is not None and coins is None:
-        rng = rng_of(seed, "exchangeability")
-        exchangeable = exchangeability(
-            canaries.real, canaries.in_train, tables.schema, rng, compared=canaries.rows
-        )
+    tested = canaries if coins is None else None  # coins make train and hold-out exchangeable
+    exchangeable = None if tested is None else _test_split(tested, tables.schema, seed)
     rows = RowCounts(
         train=len(tables.train),
         synthetic=len(tables.synthetic),
@@ -299,8 +300,10 @@ def _run_audit(
         confidence=linkage_confidence(confidence),
     )
     membership, bound = compared.membership, compared.bound
+    undecided = membership is None or (exchangeable is not None and exchangeable.unlike_a_split)
+    flag = _resemblance(tables, seed) if undecided else None
     concluded = conclude(
-        rows, membership, bound, linkage, exchangeable, claim=claim, confidence=confidence
+        rows, membership, bound, linkage, exchangeable, flag, claim=claim, confidence=confidence
     )
     return ReleasedDataResult(
         finding=concluded.finding,
@@ -318,9 +321,22 @@ def _run_audit(
         not_a_bound=None if bound else why_no_bound(rows, membership),
         riskiest=compared.riskiest,
         linkage=linkage,
+        resemblance=flag,
         unit=tables.unit,
         dpaudit=__version__,
     )
+
+
+def _test_split(canaries: Canaries, schema: Schema, seed: int) -> Exchangeability:
+    """Tests whether train and hold-out are like a random split."""
+    rng, inside = rng_of(seed, "exchangeability"), canaries.in_train
+    return exchangeability(canaries.real, inside, schema, rng, compared=canaries.rows)
+
+
+def _resemblance(tables: ReleasedTables, seed: int) -> Resemblance | None:
+    """Compares synthetic with training rows where no hold-out decides."""
+    rng = rng_of(seed, "resemblance")
+    return find_resemblance(tables.train, tables.synthetic, tables.schema, rng)
 
 
 def _check_asked(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from dpaudit.formatting import auc_text, percent, rounded_down, rounded_up
+from dpaudit.formatting import listed, percent, rounded_down, rounded_up
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.exchangeability import Exchangeability
 from dpaudit.released_data.linkage import Linkage
 from dpaudit.released_data.membership import CONTROL_LEVEL, RateAtThreshold, p_text
+from dpaudit.released_data.resemblance import Resemblance
 from dpaudit.results.decide import decide
 from dpaudit.results.document import Limits
 from dpaudit.results.sentences import HEADLINE_GAP, Conclusion, headline
@@ -25,13 +27,21 @@ REPEATS_REMOVED: Final = (
     "repeated rows were removed from train or hold-out, or rows come in groups: no random split "
     "deals them as they are"
 )
+WEAK: Final = 0.005
+"""A leak that only a p-value above this one shows is told as weak evidence."""
+_MANY: Final = 0.1
+"""Share of the real rows that were not compared from which on the first screen says so."""
 HAND_IN: Final = "give both tables as they were drawn, with every repeated row"
+HOLDOUT: Final = "give a hold-out drawn as train was"
 DIFFER: Final = (
     "train and hold-out differ without the synthetic table too: they are not of one population, or "
     "their rows come in groups"
 )
-
-
+_NOT_COMPARED: Final = (
+    "train and hold-out rows were not compared: they occur more than once, or would by chance, and "
+    "so reveal nothing about membership"
+)
+_EQUAL: Final = "synthetic rows equal a training row"
 REVEALED: Final = "the synthetic table depends on single training rows"
 """The headline of a leak where no row was recognised as a whole."""
 
@@ -72,6 +82,16 @@ class RowCounts(NamedTuple):
     holdout: int | None
     coins: int | None
     compared: int
+
+    @property
+    def real(self) -> int:
+        """Rows of train and hold-out."""
+        return self.train + (self.holdout or 0)
+
+    @property
+    def left_out(self) -> int:
+        """Rows of train and hold-out that are not compared."""
+        return self.real - self.compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,16 +150,31 @@ def split_warnings(rows: RowCounts, exchangeable: Exchangeability | None) -> Ite
     """Warnings about train and hold-out, one sentence each."""
     if exchangeable is None:
         return
-    left_out = rows.train + (rows.holdout or 0) - rows.compared
-    if left_out:
-        yield (
-            f"{left_out:,} train and hold-out rows occur more than once, or would by chance: they "
-            "reveal nothing about membership and are not compared"
-        )
+    if rows.left_out:
+        yield f"{rows.left_out:,} of {rows.real:,} {_NOT_COMPARED}"
     if exchangeable.repeats_removed:
-        yield f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}); {HAND_IN}"
+        cause = _cause(exchangeable, HAND_IN)
+        yield f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}); {cause}"
     if exchangeable.differ:
-        yield f"{DIFFER} (p {p_text(exchangeable.least)}), so no leak can be concluded"
+        cause = _cause(exchangeable, HOLDOUT)
+        yield f"{DIFFER} (p {p_text(exchangeable.least)}), so no leak can be concluded; {cause}"
+
+
+def _cause(exchangeable: Exchangeability, otherwise: str) -> str:
+    """The columns that tell train from hold-out, and what to do; other advice if there are none."""
+    if not exchangeable.columns:
+        return otherwise
+    columns = listed([repr(name) for name in exchangeable.columns])
+    drop = " ".join(f"--drop {shlex.quote(name)}" for name in exchangeable.columns)
+    return (
+        f"the cause is {columns}, which alone tells train from hold-out: if it numbers rows or "
+        f"people, leave it out ({drop}), else {otherwise}"
+    )
+
+
+def is_weak(membership: MembershipOutcome | None, linkage: Linkage) -> bool:
+    """Whether a leak rests on a p-value alone, and not a small one."""
+    return membership is not None and membership.p_value > WEAK and not linkage.proved
 
 
 def membership_level(confidence: float) -> float:
@@ -158,11 +193,14 @@ def conclude(
     bound: ReleasedBound | None,
     linkage: Linkage,
     exchangeable: Exchangeability | None,
+    resemblance: Resemblance | None = None,
     *,
     claim: PrivacyClaim | None,
     confidence: float,
 ) -> Concluded:
     """Decides on a claim if there is one, else whether the table reveals membership in train.
+
+    A red flag comes first where nothing is decided.
 
     Args:
         rows: Rows of the tables.
@@ -170,25 +208,58 @@ def conclude(
         bound: The bound on epsilon, if there is one.
         linkage: Findings on copies, rare values and guessed attributes, at `linkage_confidence`.
         exchangeable: Whether a random split made the tables; None if coins decided.
+        resemblance: Whether synthetic rows look like changed training rows; None if a hold-out
+            decides.
         claim: The claim, if there is one.
         confidence: Confidence of the bound, and of finding no leak where there is none.
 
     Returns:
         The finding.
     """
+    finding, reasons = _decide(
+        rows, membership, bound, linkage, exchangeable, claim=claim, confidence=confidence
+    )
+    undecided = finding in (ReleasedFinding.INCONCLUSIVE, ReleasedFinding.NOTHING_FOUND)
+    if undecided and resemblance is not None and resemblance.flagged:
+        finding, reasons = ReleasedFinding.INCONCLUSIVE, (_red_flag(resemblance), *reasons)
+    if rows.holdout is not None and rows.coins is None and rows.left_out > _MANY * rows.real:
+        reasons = (*reasons, f"{rows.left_out:,} of {rows.real:,} {_NOT_COMPARED}")
+    return Concluded(finding, reasons)
+
+
+def _red_flag(resemblance: Resemblance) -> str:
+    synthetic, train = (percent(round(share, 2)) for share in resemblance)
+    return (
+        f"red flag: {synthetic} of the synthetic rows lie unusually close to one training row, but "
+        f"only {train} of the other training rows do: the table looks like training rows with "
+        "small changes (a heuristic, no proof)"
+    )
+
+
+def _decide(
+    rows: RowCounts,
+    membership: MembershipOutcome | None,
+    bound: ReleasedBound | None,
+    linkage: Linkage,
+    exchangeable: Exchangeability | None,
+    *,
+    claim: PrivacyClaim | None,
+    confidence: float,
+) -> Concluded:
+    """The finding without a red flag."""
     if membership is None:
         why = (
-            f"{linkage.copies.synthetic} synthetic rows equal a training row; without a hold-out "
-            "(real rows that the generator never saw) nothing shows how many would by chance"
+            f"{linkage.copies.synthetic} {_EQUAL}; without a hold-out (real rows that the "
+            "generator never saw) nothing shows how many would by chance"
             if rows.holdout is None
-            else f"only {rows.compared:,} rows of train and hold-out can be compared, too few to "
-            "test membership: give more, or more columns if rows repeat"
+            else f"{_copied(linkage)}only {rows.compared:,} rows of train and hold-out can be "
+            "compared, too few to test membership: give more, or more columns if rows repeat"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     if exchangeable is not None and exchangeable.repeats_removed:
         why = (
-            f"{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}), so nothing can be concluded; "
-            f"{HAND_IN}"
+            f"{_copied(linkage)}{REPEATS_REMOVED} (p {p_text(exchangeable.repeats)}), so nothing "
+            f"can be concluded; {_cause(exchangeable, HAND_IN)}"
         )
         return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
     ghost = membership.phantom_p_value
@@ -201,6 +272,11 @@ def conclude(
     if claim is not None and bound is not None:
         return _decide_claim(claim, bound, confidence=confidence)
     return _decide_leak(membership, bound, linkage, exchangeable, confidence=confidence)
+
+
+def _copied(linkage: Linkage) -> str:
+    """The exact copies, if there are any, for the beginning of a headline."""
+    return f"{copied} {_EQUAL}; " if (copied := linkage.copies.synthetic).found else ""
 
 
 def _decide_claim(claim: PrivacyClaim, bound: ReleasedBound, *, confidence: float) -> Concluded:
@@ -224,9 +300,8 @@ def _decide_leak(
 ) -> Concluded:
     noun = linkage.copies.noun
     attacked = (
-        f'the attack "{membership.attack}" distinguishes training {noun} from hold-out {noun} (AUC '
-        f"{auc_text(membership.auc)}, p {p_text(membership.p_value)} on {membership.scored:,} "
-        f"{noun} that it was not chosen on)"
+        f"an attacker who sees this table distinguishes training {noun} from hold-out {noun} "
+        f"better than by chance (p {p_text(membership.p_value)} on {membership.scored:,} {noun})"
     )
     share = membership.detectable_copies
     recognised = membership.p_value <= membership_level(confidence)
@@ -235,12 +310,14 @@ def _decide_leak(
     if leaks:
         if exchangeable is not None and exchangeable.differ:
             why = (
-                f"{leaks[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), which explains it as "
-                "well as a leak does; give a hold-out drawn as train was"
+                f"{_copied(linkage)}{leaks[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), "
+                f"which explains it as well as a leak does; {_cause(exchangeable, HOLDOUT)}"
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
-        rows = recognised or linkage.copies.proved
-        what = f"{noun} of the training table can be recognised" if rows else REVEALED
+        what = f"{noun} of the training table can be recognised" if recognised else REVEALED
+        what = f"weak evidence that {what}: " if is_weak(membership, linkage) else f"{what}: "
+        if linkage.copies.proved:  # which says it in plain words
+            what = ""
         proof = (
             (
                 f"epsilon is at least {rounded_down(bound.proved)} at {percent(confidence)} "
@@ -249,7 +326,7 @@ def _decide_leak(
             if bound is not None and bound.proved > 0.0
             else ()
         )
-        return Concluded(ReleasedFinding.LEAK, (f"{what}: {leaks[0]}", *proof, *leaks[1:]))
+        return Concluded(ReleasedFinding.LEAK, (f"{what}{leaks[0]}", *proof, *leaks[1:]))
     if share is None or share > LARGEST_SHARE:
         least = "half" if share is None else percent(share)
         why = (

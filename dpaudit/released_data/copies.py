@@ -193,12 +193,18 @@ class Copies(NamedTuple):
         """What a record is: "rows" or "units"."""
         return "rows" if self.several is None else "units"
 
-    def kind(self, finding: CopyFinding) -> str:
-        """What a finding counts: "an exact copy", "exact or near copies of two rows or more"."""
-        plural = finding in (self.several or ())
-        kind = "exact" if finding.share is None else "exact or near"
-        within = "" if finding.share is None else f" (within {finding.within:.3g})"
-        return f"{kind} copies of two rows or more{within}" if plural else f"an {kind} copy{within}"
+    def clause(self, finding: CopyFinding) -> str:
+        """What a proved finding says, in words for those who decide."""
+        records, how = finding.records, ", value for value"
+        if finding.share is not None:
+            how = " with all or nearly all values"
+        which = "stand"
+        if self.several is not None:
+            which = f"have {'two rows or more' if finding in self.several else 'a row'}"
+        return (
+            f"at least {records.at_least:,} of {records.train.of:,} training {self.noun} {which} "
+            f"in the synthetic table{how}, because they were trained on"
+        )
 
     @property
     def all(self) -> tuple[CopyFinding, ...]:

@@ -7,6 +7,7 @@ the rows, and so exact if all rows were equally likely to be in train.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ _MOST_VALUES: Final = 2_000
 _MOST_COLUMNS: Final = 30
 _PERMUTATIONS: Final = 999
 _NEIGHBOURS: Final = 5
+_TELLING: Final = 0.5
+"""How much more often neighbours in a column are of one table than by chance, at most 1."""
 _DEPTHS: Final = (1, 3, 10, 30)
 """Number of outermost rows examined at each end of a numeric column."""
 
@@ -44,6 +47,8 @@ class Exchangeability(NamedTuple):
         marginals: Means of columns, frequencies of categories, and missing values.
         neighbours: How often the rows nearest to a row are in the same table.
         classifier: How well a classifier distinguishes train from hold-out rows.
+        columns: Where a test rejects, the columns that each distinguish the tables by themselves,
+            such as numbers of rows or people, or dates; else null.
     """
 
     repeats: float
@@ -51,6 +56,7 @@ class Exchangeability(NamedTuple):
     marginals: float
     neighbours: float
     classifier: float
+    columns: tuple[str, ...] | None = None
 
     @property
     def repeats_removed(self) -> bool:
@@ -61,6 +67,16 @@ class Exchangeability(NamedTuple):
     def differ(self) -> bool:
         """Whether rows that occur once are distributed or grouped differently in the tables."""
         return self.least * _TESTS <= LEVEL
+
+    @property
+    def p_values(self) -> dict[str, float]:
+        """The p-values by test."""
+        return {name: p for name, p in self._asdict().items() if name != "columns"}
+
+    @property
+    def unlike_a_split(self) -> bool:
+        """Whether a hold-out like this one decides nothing."""
+        return self.repeats_removed or self.differ
 
     @property
     def least(self) -> float:
@@ -86,20 +102,40 @@ def exchangeability(
         compared: The rows that are compared, which occur once.
 
     Returns:
-        The p-values, at least 1/1000 each.
+        The p-values, at least 1/1000 each, and the columns behind small ones.
     """
     values = values_of_table(real, schema)
     numeric = [place for place, column in enumerate(schema.columns) if column.kind.numeric]
     some = np.sort(rng.permutation(compared)[:_MOST_ROWS])
     rows, label = encode(real.iloc[some], schema), inside[some]
     labels = np.array([label, *(rng.permutation(label) for _ in range(_PERMUTATIONS))])
-    return Exchangeability(
+    tests = Exchangeability(
         repeats=repeats_p_value(column_keys(values), inside, rng),
         extremes=extremes_p_value(values[compared][:, numeric], inside[compared], rng),
         marginals=marginals_p_value(rows, labels),
         neighbours=neighbours_p_value(rows, labels),
         classifier=classifier_p_value(rows, label, rng),
     )
+    if not tests.unlike_a_split:
+        return tests
+    pairs = zip(schema.names, values.T, strict=True)
+    return tests._replace(columns=tuple(name for name, of in pairs if tells_apart(of, inside)))
+
+
+def tells_apart(values: FloatArray, inside: BoolArray) -> bool:
+    """Whether one column distinguishes the tables: its neighbouring values are of one table.
+
+    A row number of a table that was cut in two does, and so does the number of a person whose rows
+    are all in one table, whether it has gaps and repeats or not.
+
+    Args:
+        values: The values of all real rows, in an order that does not depend on `inside`.
+        inside: Whether each is in train.
+    """
+    ordered = inside[np.argsort(values, kind="stable")]
+    by_chance = inside.mean() ** 2 + (1.0 - inside.mean()) ** 2
+    alike = float((ordered[1:] == ordered[:-1]).mean())
+    return bool(alike - by_chance >= _TELLING * (1.0 - by_chance))
 
 
 def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> float:
@@ -125,8 +161,17 @@ def repeats_p_value(keys: Keys, inside: BoolArray, rng: np.random.Generator) -> 
     sets = [repeated for repeated in sets if len(repeated.rows)]
     if not sets:
         return 1.0
-    labels = np.array([inside, *(rng.permutation(inside) for _ in range(_PERMUTATIONS))])
-    return _share_as_far(np.max([_distances(values.dealt(labels)) for values in sets], axis=0))
+    looked = np.unique(np.concatenate([repeated.rows for repeated in sets]))
+    labels = np.array([inside[looked], *_random_splits(inside, len(looked), rng)])
+    return _share_as_far(
+        np.max([_distances(values.dealt(labels, looked)) for values in sets], axis=0)
+    )
+
+
+def _random_splits(inside: BoolArray, rows: int, rng: np.random.Generator) -> Iterator[BoolArray]:
+    """Whether each of some rows is in train, by random splits of all."""
+    for _ in range(_PERMUTATIONS):
+        yield rng.choice(len(inside), size=rows, replace=False) < inside.sum()
 
 
 class _Repeated(NamedTuple):
@@ -142,9 +187,10 @@ class _Repeated(NamedTuple):
     starts: IntArray
     times: IntArray
 
-    def dealt(self, labels: BoolArray) -> FloatArray:
-        """Counts [p, 5] of how they are split, given which rows are in train [p, n]."""
-        there = np.add.reduceat(labels[:, self.rows], self.starts, axis=1, dtype=np.int32)
+    def dealt(self, labels: BoolArray, looked: IntArray) -> FloatArray:
+        """Counts [p, 5] of how they are split, given which of some rows are in train [p, l]."""
+        own = labels[:, np.searchsorted(looked, self.rows)]
+        there = np.add.reduceat(own, self.starts, axis=1, dtype=np.int32)
         elsewhere = self.times - there
         counts = (there, there * elsewhere, there > 1, elsewhere > 1, (there > 0) & (elsewhere > 0))
         return np.stack([of.sum(axis=1, dtype=np.float64) for of in counts], axis=1)
@@ -187,10 +233,7 @@ def extremes_p_value(values: FloatArray, inside: BoolArray, rng: np.random.Gener
         there = trained[place].sum(axis=1).cumsum()
         return [int(there[min(depth, deep) - 1]) for depth in _DEPTHS]
 
-    drawn = (
-        rng.choice(len(inside), size=len(looked), replace=False) < inside.sum()
-        for _ in range(_PERMUTATIONS)
-    )
+    drawn = _random_splits(inside, len(looked), rng)
     return _distance_p_value([found(inside[looked]), *map(found, drawn)])
 
 

@@ -242,10 +242,7 @@ def _sample(table: pd.DataFrame, most: int, rng: np.random.Generator) -> pd.Data
 def _clauses(copies: Copies, outliers: Outliers, inference: Sequence[Inference]) -> Iterator[str]:
     for finding in copies.all:
         if finding.records.proved:
-            yield (
-                f"{finding.records.train} training {copies.noun} have {copies.kind(finding)}, at "
-                f"least {finding.records.at_least:,} of them because they were trained on"
-            )
+            yield copies.clause(finding)
             break
     if outliers.ends_proved and outliers.ends is not None:
         ends = outliers.ends.train

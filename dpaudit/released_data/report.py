@@ -160,7 +160,7 @@ def linkage_blocks(linkage: Linkage) -> tuple[Block, ...]:
         _copies(linkage.copies, percent(linkage.confidence)),
         _outliers(linkage.outliers),
         *([_inference(linkage.inference)] if linkage.inference else []),
-        _panel(linkage.panel, proved=bool(linkage.proved)),
+        _panel(linkage.panel),
         *([_anonymeter(linkage.anonymeter)] if linkage.anonymeter is not None else []),
     )
 
@@ -249,7 +249,7 @@ def _outliers(outliers: Outliers) -> Block:
             "Values that only one real row has, and how many of them the synthetic table repeats"
             f"{_cut(len(alone), 'columns')}:"
         )
-    rows = [(_short(column.column, _NAME), column.repeated) for column in shown]
+    rows = [(shortened(column.column, _NAME), column.repeated) for column in shown]
     return Block(
         title="Rare values" if outliers.ends is None else "Extremes and rare values",
         paragraphs=tuple(paragraphs),
@@ -276,7 +276,7 @@ def _inference(inferences: tuple[Inference, ...]) -> Block:
     cut = more if len(inferences) > MOST_ROWS else ""
     rows = [
         (
-            _short(guess.secret, _NAME),
+            shortened(guess.secret, _NAME),
             _METHOD[guess.guesser],
             _rate(guess.baseline),
             *_guess_cells(guess, compared=compared),
@@ -324,7 +324,7 @@ def _guess_cells(guess: Inference, *, compared: bool) -> tuple[str, ...]:
     )
 
 
-def _panel(panel: DistancePanel, *, proved: bool) -> Block:
+def _panel(panel: DistancePanel) -> Block:
     def cells(name: str, of: DistanceQuantiles) -> tuple[str, ...]:
         return (name, rounded(of.low), rounded(of.median), rounded(of.ratio), _share(of.identical))
 
@@ -337,16 +337,13 @@ def _panel(panel: DistancePanel, *, proved: bool) -> Block:
         "than to a hold-out row. As many training as hold-out rows, drawn at random, are compared "
         "here, so the share of identical ones may differ from Copies."
     )
-    outcome = "pass" if panel.passes else "fail"
-    but = " (leaks are proved above)" if proved and panel.passes else ""
     return Block(
         title="Distance to the closest record",
         paragraphs=(
             "Many privacy panels judge a table by the distance of its rows to the closest real "
-            f"row. By their test this table would {outcome}. That decides nothing here{but}: "
-            "averages and low quantiles over all synthetic rows hardly change when a few rows are "
-            "copied, so a table that would pass may still leak. The ratio is that of the closest "
-            f"to the second closest distance.{share}",
+            "row. That decides nothing here: averages and low quantiles over all synthetic rows "
+            "hardly change when a few rows are copied. The ratio is that of the closest to the "
+            f"second closest distance.{share}",
         ),
         table=ReportTable(
             ("distance to", "5 % quantile", "median", "ratio, 5 %", "identical"),
@@ -359,7 +356,7 @@ def _panel(panel: DistancePanel, *, proved: bool) -> Block:
 def _anonymeter(risks: Sequence[AnonymeterFinding]) -> Block:
     rows = tuple(
         (
-            risk.kind if risk.secret is None else f"{risk.kind}: {_short(risk.secret, _SHORT)}",
+            risk.kind if risk.secret is None else f"{risk.kind}: {shortened(risk.secret, _SHORT)}",
             f"{risk.train} of {risk.attacks}",
             str(risk.holdout),
             str(risk.baseline),
@@ -387,7 +384,7 @@ def _excess_cells(excess: Excess, *, compared: bool) -> tuple[str, ...]:
     return str(excess.train), holdout, "-" if excess.at_least is None else f"{excess.at_least:,}"
 
 
-def _short(name: str, letters: int) -> str:
+def shortened(name: str, letters: int) -> str:
     """Shortens a name in the middle, because column names often begin alike."""
     if len(name) <= letters:
         return name
@@ -428,7 +425,7 @@ def tables_block(
         items.append(f"{noun} with a coin: {rows.coins:,}")
     if tests is not None:
         signs = "signs" if tests.repeats_removed or tests.differ else "no sign"
-        p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests._asdict().items())
+        p_values = ", ".join(f"{name} {p_text(value)}" for name, value in tests.p_values.items())
         items.append(
             f"train and hold-out rows that are compared: {rows.compared:,}; {signs} that the "
             f"split was not random (p-values: {p_values})"

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from dpaudit.formatting import Row, percent, printable, rounded, rounded_down
+from dpaudit.formatting import Row, percent, printable, rounded_down
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.released_data.conclusion import (
     MembershipOutcome,
     ReleasedBound,
     ReleasedFinding,
     RowCounts,
+    is_weak,
+    membership_level,
 )
 from dpaudit.released_data.copies import Hits
 from dpaudit.released_data.exchangeability import Exchangeability
@@ -25,8 +27,10 @@ from dpaudit.released_data.report import (
     membership_block,
     not_tested_block,
     riskiest_block,
+    shortened,
     tables_block,
 )
+from dpaudit.released_data.resemblance import Resemblance
 from dpaudit.released_data.tables import ReleasedSources
 from dpaudit.report.page import Page, Step, page_text
 from dpaudit.report.render import page_html, page_markdown
@@ -38,6 +42,10 @@ from dpaudit.results.structure import Block, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 
 _NAME: Final = 20  # letters of a column's name
+_CHANGED_ROWS: Final = (
+    "Do not release this table before someone has compared its rows with the training rows nearest "
+    "to them: it looks like the training table with small changes."
+)
 _NOMINAL: Final = 0.01
 """False positive rate of the attack's bar."""
 
@@ -69,6 +77,8 @@ class ReleasedDataResult(Document):
         date: Day on which the audit ended, in UTC; absent from results written before it was
             recorded.
         reproduce: The command that repeats the audit; absent where a table was in memory.
+        resemblance: Whether synthetic rows look like training rows with small changes; absent where
+            a hold-out decided, or where rows are too few.
         unit: The column of the units that had a coin each, and that count as records; absent if
             rows had one each.
     """
@@ -93,6 +103,7 @@ class ReleasedDataResult(Document):
     dpaudit: str
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     reproduce: str | None = field(default=None, metadata=OPTIONAL)
+    resemblance: Resemblance | None = field(default=None, metadata=OPTIONAL)
     unit: str | None = field(default=None, metadata=OPTIONAL)
 
     @property
@@ -207,35 +218,46 @@ class BarPair(NamedTuple):
         name: The property.
         train: Hits among training rows.
         holdout: Hits among hold-out rows; None without a hold-out.
+        beyond_chance: Whether a random split does not explain the difference.
     """
 
     name: str
     train: Hits
     holdout: Hits | None
+    beyond_chance: bool
+
+    @property
+    def label(self) -> str:
+        """Its name, which says if chance explains it."""
+        return f"{self.name}{'' if self.beyond_chance else ' (within chance)'}"
 
 
 def _shares(result: ReleasedDataResult) -> tuple[BarPair, ...]:
     """The pairs of bars of the figure: the clearest finding of each kind on whole rows."""
     membership, linkage = result.membership, result.linkage
     exact, near = linkage.copies.exact.records, linkage.copies.near
-    pairs = [BarPair("have an exact copy", exact.train, exact.holdout)]
+    pairs = [BarPair("have an exact copy", exact.train, exact.holdout, exact.proved)]
     if near:
         clearest = max(near, key=lambda finding: finding.records.at_least or 0)
         records = clearest.records
-        name = f"have an exact or near copy (within {rounded(clearest.within)})"
-        pairs.append(BarPair(name, records.train, records.holdout))
+        name = "have an exact or near copy"
+        pairs.append(BarPair(name, records.train, records.holdout, records.proved))
     for rate in membership.rates if membership else ():
         if rate.nominal == _NOMINAL:
             flagged = (
                 Hits(rate.flagged_members, rate.members),
                 Hits(rate.flagged_others, rate.others),
             )
-            pairs.append(BarPair(f"flagged by the attack at FPR {percent(_NOMINAL)}", *flagged))
+            beyond = membership is not None and membership.p_value <= membership_level(
+                result.confidence
+            )
+            name = f"flagged by the attack at FPR {percent(_NOMINAL)}"
+            pairs.append(BarPair(name, *flagged, beyond))
     tested = [guess for guess in linkage.inference if guess.right.p_value is not None]
     if tested:
         guess = min(tested, key=lambda each: each.right.p_value or 0.0)
-        name = f"value of {guess.secret[:_NAME]} guessed from the others"
-        pairs.append(BarPair(name, guess.right.train, guess.right.holdout))
+        name = f"{shortened(guess.secret, _NAME)} guessed from the others"
+        pairs.append(BarPair(name, guess.right.train, guess.right.holdout, guess.right.proved))
     return tuple(pairs)
 
 
@@ -249,13 +271,13 @@ def _result_block(pairs: tuple[BarPair, ...], noun: str) -> Block:
     return Block(
         title="Result",
         picture=Picture.RELEASED,
-        caption=f"A longer bar for training {noun} than for hold-out {noun} points to a leak; the "
-        "sections below say which differences exceed chance. Equal bars are due to chance or to "
-        "the whole population.",
+        caption=f"A longer bar for training {noun} than for hold-out {noun} points to a leak, "
+        'unless it is marked "within chance": a random split of the real rows explains that '
+        f"difference. The numbers are training {noun} vs hold-out {noun}, of all compared.",
         table=ReportTable(
             (noun.capitalize(), "training", "hold-out"),
             tuple(
-                (pair.name, str(pair.train), "-" if pair.holdout is None else str(pair.holdout))
+                (pair.label, str(pair.train), "-" if pair.holdout is None else str(pair.holdout))
                 for pair in pairs
             ),
             frozenset({1, 2}),
@@ -266,9 +288,10 @@ def _result_block(pairs: tuple[BarPair, ...], noun: str) -> Block:
 def _draw_shares(pairs: tuple[BarPair, ...], noun: str) -> str:
     """Draws the bars of each share; `noun`: what is counted, "rows" or "units"."""
     rows = []
-    for name, train, holdout in pairs:
-        bars = tuple(100.0 * hits.rate for hits in (train, holdout) if hits is not None)
-        rows.append(ChartRow(name, f"{train}", f", hold-out {holdout}", bars))
+    for pair in pairs:
+        hits = [of for of in (pair.train, pair.holdout) if of is not None]
+        counts = " vs ".join(f"{of.found:,}/{of.of:,}" for of in hits)
+        rows.append(ChartRow(pair.label, counts, bars=tuple(100.0 * of.rate for of in hits)))
     largest = max(1.0, *(bar for row in rows for bar in row.bars))
     return draw_rows(
         Picture.RELEASED,
@@ -314,14 +337,22 @@ def _next_step(result: ReleasedDataResult) -> Step:
     finding = result.finding
     split = "dpaudit split --data table.csv --to split"
     advice: tuple[str, ...]
+    flagged = result.resemblance is not None and result.resemblance.flagged
     if result.rows.holdout is None:
         advice = (
-            _of_this_table(result.linkage.copies.synthetic.found),
+            _CHANGED_ROWS if flagged else _of_this_table(result.linkage.copies.synthetic.found),
             "If there are rows that the generator never saw, drawn at random from the same "
             "population as the training rows, give them with --holdout: copies are then compared "
             "with chance. Older rows will do only if the population has not changed since.",
             "If there are none, only the next table can be decided: split before its training and "
             "train on split/train.csv alone:",
+        )
+        return Step(advice, split)
+    if finding is ReleasedFinding.LEAK and is_weak(result.membership, result.linkage):
+        advice = (
+            "Hold this table back until the evidence is stronger or gone: tables that reveal "
+            "nothing look like this, too, now and then. Give more training and hold-out rows, or "
+            "split the next table by coins. Another seed is no new evidence.",
         )
         return Step(advice, split)
     if finding in (ReleasedFinding.LEAK, ReleasedFinding.VIOLATION):
@@ -341,8 +372,8 @@ def _next_step(result: ReleasedDataResult) -> Step:
     if finding in (ReleasedFinding.NOTHING_FOUND, ReleasedFinding.CONSISTENT):
         advice = ("To test a claim more sharply, audit the generator itself (dpaudit audit).",)
         return Step(advice)
-    advice = ("Change what the headline names, then audit again with a fresh seed (--seed).",)
-    return Step(advice)
+    again = "Change what the headline names, then audit again with a fresh seed (--seed)."
+    return Step((_CHANGED_ROWS, again) if flagged else (again,))
 
 
 def _of_this_table(copied: int) -> str:

@@ -131,13 +131,16 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
     for left_out in _columns_to_leave_out(real.shape[1]):
         places = list(left_out)
         keys = whole - ours[:, places].sum(axis=1, dtype=np.uint64)
-        there = np.unique(whole_drawn - drawn[:, places].sum(axis=1, dtype=np.uint64))
-        groups, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        # Sorted keys are looked up faster.
-        equal = there[np.minimum(np.searchsorted(there, groups), len(there) - 1)] == groups
-        weight, asked = 1.0 / counts, inverse[of]
-        score += (equal * weight)[asked]
-        most += weight[asked]
+        keys_drawn = whole_drawn - drawn[:, places].sum(axis=1, dtype=np.uint64)
+        # Hashed together, which takes a third of the time of sorting both.
+        group, _ = pd.factorize(np.concatenate([keys, keys_drawn]))
+        group, group_drawn = group[: len(keys)], group[len(keys) :]
+        equal = np.zeros(max(group.max(), group_drawn.max()) + 1, dtype=np.bool_)
+        equal[group_drawn] = True
+        asked = group[of]
+        weight = 1.0 / np.bincount(group)[asked]
+        score += equal[asked] * weight
+        most += weight
     return Matches(score, most)
 
 

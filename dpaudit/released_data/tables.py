@@ -320,7 +320,7 @@ def _widen(column: Column, values: pd.Series[float]) -> Column:
     """Extends a column by the categories, bounds and gaps of synthetic values."""
     missing = column.missing or bool(values.isna().any())
     if not column.kind.numeric:
-        new = values[column.codes(values) == OTHER].unique()
+        new = values[column.codes(values) == OTHER].unique().tolist()
         more = [value for value in new if isinstance(value, str | int | float)]
         kind = Kind.CATEGORICAL if more else column.kind
         categories = (*column.categories, *sorted(more, key=str))

@@ -15,7 +15,7 @@ _HALF: Final = 0.2
 """How far a name is above the middle of its row, and what it names below."""
 _WIDTH: Final = figures.WIDTH - 4.0 * figures.MARGIN
 _NUMBERS: Final = 95.0
-"""Room for the numbers right of bars."""
+"""Least room for the numbers right of bars."""
 _BARS: Final[tuple[Style, ...]] = (
     {"fill": figures.MEMBER, "stroke": figures.MEMBER},
     {"fill": "white", "stroke": figures.OTHER, "stroke_width": 1.2},
@@ -71,10 +71,11 @@ def draw_rows(
     Returns:
         An `<svg>` element; the same bytes for the same rows.
     """
+    numbers = [figures.LETTER * len(row.note) + 6.0 for row in rows if row.bars]
     axes = Axes(
         left=2.0 * figures.MARGIN,
         top=6.0,
-        width=_WIDTH - (_NUMBERS if any(row.bars for row in rows) else 0.0),
+        width=_WIDTH - (min(max(_NUMBERS, *numbers), _WIDTH / 2.0) if numbers else 0.0),
         height=_ROW * len(rows),
         x=Range(*ends),
         y=Range(len(rows) - 0.5, -0.5),

@@ -89,7 +89,7 @@ def test_the_same_release_without_coins_is_a_leak_but_no_bound() -> None:
     assert found.found
     with pytest.raises(
         AssertionError,
-        match=r"LEAK  rows of the training table can be recognised: .*\n(.*\n)*seed: 0",
+        match=r"LEAK  at least .* training rows stand in .*\n(.*\n)*seed: 0",
     ):
         found.assert_no_violation()
 
@@ -156,7 +156,7 @@ def test_rows_that_all_repeat_cannot_be_compared() -> None:
     assert found.rows.compared == 0
     assert found.linkage.copies.exact.records.holdout is None
     assert "only 0 rows of train and hold-out can be compared" in found.reasons[0]
-    assert found.warnings[-1].startswith("600 train and hold-out rows occur more than once")
+    assert found.warnings[-1].startswith("600 of 600 train and hold-out rows were not compared")
 
 
 @pytest.mark.parametrize("runs", [30, pytest.param(60, marks=pytest.mark.ci)])
@@ -204,6 +204,78 @@ def test_a_holdout_of_another_population_is_no_proof() -> None:
     found = dpaudit.audit_data(near_train, SPLIT.train, other, schema=SCHEMA)
     assert found.finding is ReleasedFinding.INCONCLUSIVE
     assert "not of one population" in found.reasons[0]
+
+
+def with_visits(data: pd.DataFrame, first: int) -> pd.DataFrame:
+    """With numbers of visits, some of them missing and some of them twice."""
+    numbers = np.arange(first, first + len(data))
+    numbers[::7] += 1
+    return data.assign(visit=numbers)
+
+
+def test_a_column_that_tells_train_from_the_hold_out_is_named_and_copies_are_in_the_headline() -> (
+    None
+):
+    train, holdout = with_visits(SPLIT.train, 0), with_visits(SPLIT.holdout, 5000)
+    fresh = with_visits(table(560, 9), 12000)
+    release = pd.concat([fresh, train[:39]], ignore_index=True)
+    found = dpaudit.audit_data(release, train, holdout, secrets=["c"])
+    assert found.finding is ReleasedFinding.INCONCLUSIVE
+    assert "39 of 599 synthetic rows equal a training row" in found.headline
+    assert "'visit', which alone tells train from hold-out" in found.headline
+    assert "--drop visit" in found.headline
+    assert found.exchangeability is not None
+    assert found.exchangeability.columns == ("visit",)
+    dropped = dpaudit.audit_data(release, train, holdout, drop=["visit"], secrets=["c"])
+    assert dropped.finding is ReleasedFinding.LEAK
+
+
+def test_weak_evidence_is_called_weak_and_the_table_is_held_back() -> None:
+    clean = dpaudit.audit_data(table(600, 7), SPLIT.train, SPLIT.holdout, schema=SCHEMA)
+    assert clean.membership is not None
+    for p_value, weak in ((0.029, True), (0.0001, False)):
+        seen = replace(clean.membership, p_value=p_value)
+        found, reasons = conclude(
+            clean.rows, seen, None, clean.linkage, None, claim=None, confidence=0.95
+        )
+        assert found is ReleasedFinding.LEAK
+        assert reasons[0].startswith("weak evidence that rows") is weak
+        result = replace(clean, finding=found, reasons=reasons, membership=seen)
+        assert ("Hold this table back" in str(result)) is weak
+        assert ("stop sharing it" in " ".join(str(result).split())) is not weak
+
+
+def test_rows_that_were_not_compared_are_on_the_first_screen() -> None:
+    rng = np.random.default_rng(0)
+    few = table(30, 5)
+    train, holdout = (
+        pd.concat([few.iloc[rng.integers(30, size=400)], table(40, seed)]) for seed in (1, 2)
+    )
+    found = dpaudit.audit_data(table(300, 3), train, holdout, schema=SCHEMA, secrets=["c"])
+    assert "of 880 train and hold-out rows were not compared" in found.reasons[-1]
+    assert found.reasons[-1].split(" of ")[0] in str(found)
+
+
+def test_the_figure_prints_both_counts_and_marks_what_chance_explains(
+    proved: dpaudit.ReleasedDataResult,
+) -> None:
+    leak = replace(proved, finding=ReleasedFinding.LEAK).to_html()
+    exact = proved.linkage.copies.exact.records
+    assert exact.holdout is not None
+    assert f"{exact.train.found}/{exact.train.of} vs 0/{exact.holdout.of}" in leak
+    assert "have an exact copy<" in leak
+    clean = dpaudit.audit_data(table(600, 7), SPLIT.train, SPLIT.holdout, schema=SCHEMA)
+    assert "have an exact copy (within chance)<" in clean.to_html()
+
+
+def test_the_first_sentence_of_a_leak_is_in_plain_words() -> None:
+    found = dpaudit.audit_data(LEAKY, SPLIT.train, SPLIT.holdout, schema=SCHEMA, secrets=["c"])
+    assert re.fullmatch(
+        r"LEAK  at least \d+ of \d+ training rows stand in the synthetic table, value for value, "
+        "because they were trained on",
+        found.headline,
+    )
+    assert "AUC" not in " ".join(found.reasons)
 
 
 def test_a_few_rows_are_too_few() -> None:

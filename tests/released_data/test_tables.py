@@ -110,6 +110,13 @@ def test_a_category_of_the_holdout_alone_is_one_of_the_population() -> None:
     assert any("no public schema was given" in warning for warning in found.warnings)
 
 
+def test_a_whole_number_beside_two_codes_is_a_note_and_no_refusal() -> None:
+    train, drawn = table().assign(code=[0, 1] * 10), table(seed=1).assign(code=[0, 2] * 10)
+    found = load_released(train, drawn)
+    assert found.schema.columns[-1].categories == (0, 1, 2)
+    assert any("has values that the real tables lack in code" in note for note in found.warnings)
+
+
 def test_another_order_of_columns_is_a_warning() -> None:
     turned = table(seed=1)[["sex", "age", "wage"]]
     found = load_released(table(), turned, schema=SCHEMA)
