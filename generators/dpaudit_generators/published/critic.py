@@ -9,7 +9,6 @@ to their labels, 1 and 0, and thresholded at 1/2. Then the generator takes one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,11 +21,11 @@ from dpaudit.account import Mechanism
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.stack import padded, with_ones
+from dpaudit_generators.networks.architecture import Descent, Layer
+from dpaudit_generators.networks.stack import Networks, padded, steepness, with_ones
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.published.networks import Networks, PublishedRecordSource
-from dpaudit_generators.published.networks import drawn as drawn_weights
-from dpaudit_generators.published.recipes import Optimiser, Recipe, Switch
+from dpaudit_generators.published.recipes import Recipe, Switch
+from dpaudit_generators.published.source import PublishedRecordSource
 from dpaudit_generators.published.student import ShownRecords
 from dpaudit_generators.published.teachers import Partition
 from dpaudit_generators.published.trainee import (
@@ -147,14 +146,11 @@ def _train(
                 penalty=penalty,
                 width=form.made,
             )
-            critics.descend([loss])
+            critics.descend(loss)
         own = made(drawn.noise[:, steps * batch :], real[:, steps * batch :])
-        source.networks.descend([-critics(own)[..., 0].sum() / batch])
-    everyone = range(models)
-    sums = [shown.of(model) for model in everyone]
-    return list(
-        zip(source.networks.weights(everyone), critics.weights(everyone), sums, strict=True)
-    )
+        source.networks.descend(-critics(own)[..., 0].sum() / batch)
+    sums = [shown.of(model) for model in range(models)]
+    return list(zip(source.networks.weights(), critics.weights(), sums, strict=True))
 
 
 def critic_loss(
@@ -179,8 +175,8 @@ def critic_loss(
     """
     real, fakes = rows.chunk(2, dim=1)
     points = fakes.lerp(real, between)
-    squares = (critics.slopes(points)[..., :width].square() + _SMALL).sum(dim=-1)
-    misses = (squares.sqrt() - 1.0).square()
+    lengths = steepness(lambda at: critics(at)[..., 0], points, width, least=width * _SMALL)
+    misses = (lengths - 1.0).square()
     return (critics(rows)[..., :1] * slopes).sum() + penalty * misses.sum() / points.shape[1]
 
 
@@ -196,20 +192,18 @@ def _networks(
     trainees: Sequence[PublishedTrainee], form: Form, recipe: Recipe
 ) -> tuple[Networks, PublishedRecordSource]:
     """The critic and the generator of each model before training."""
-    critic = recipe.student.layers(form.width, 1)
-    generator = recipe.generator.layers(recipe.noise_width + form.given, form.made)
     seeds = [trainee.seed for trainee in trainees]
     # Both of these published PATE-GANs use plain Adam; a recipe may be that of another.
-    recipe = replace(recipe, optimiser=Optimiser.ADAM, decay=0.0)
+    descent = Descent(recipe.rate, recipe.betas)
     critics, generators = (
-        Networks(
-            [drawn_weights(recipe.start, layers, rng_of(seed, purpose)) for seed in seeds],
-            architecture,
-            recipe,
-        )
-        for layers, architecture, purpose in (
-            (critic, recipe.student, "critic weights"),
-            (generator, recipe.generator, "generator weights"),
+        Networks.drawn(seeds, purpose, architecture, layer, descent, start=recipe.start)
+        for purpose, architecture, layer in (
+            ("critic weights", recipe.student, Layer(form.width, 1)),
+            (
+                "generator weights",
+                recipe.generator,
+                Layer(recipe.noise_width + form.given, form.made),
+            ),
         )
     )
     return critics, PublishedRecordSource(generators, form._replace(groups=()), recipe)

@@ -23,10 +23,10 @@ from torch import Tensor
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.architecture import Layer
 from dpaudit_generators.networks.model import flat
-from dpaudit_generators.networks.stack import logistic, with_ones
+from dpaudit_generators.networks.stack import Networks, cross_entropy, with_ones
 from dpaudit_generators.pate import IndexArray, cells
-from dpaudit_generators.published.networks import Networks, drawn
 from dpaudit_generators.published.recipes import Larger, Recipe, Switch
 from dpaudit_generators.published.trainee import PublishedSettings, PublishedTrainee
 
@@ -56,18 +56,14 @@ class NetworkTeachers:
         self._trainees, self._partitions, self._recipe = trainees, partitions, recipe
         self._k, self._batch, self._steps = len(partitions[0].parts), batch, recipe.teacher_steps
         width = trainees[0].records.shape[1]
-        self._networks = Networks(
-            [
-                drawn(
-                    recipe.start,
-                    recipe.teacher.layers(width, 1),
-                    rng_of(trainee.seed, "teacher weights"),
-                    k=self._k,
-                )
-                for trainee in trainees
-            ],
+        self._networks = Networks.drawn(
+            [trainee.seed for trainee in trainees],
+            "teacher weights",
             recipe.teacher,
-            recipe,
+            Layer(width, 1),
+            recipe.descent,
+            k=self._k,
+            start=recipe.start,
         )
         self._rngs = [
             [rng_of(trainee.seed, f"teacher {index}") for index in range(self._k)]
@@ -114,10 +110,8 @@ class NetworkTeachers:
 
     def _descend(self, records: Tensor, target: Tensor, weight: Tensor) -> None:
         """Takes one step on cross-entropy, each record with a weight."""
-        outputs = self._networks(records)
-        slope = torch.zeros_like(outputs)
-        slope[..., 0] = (logistic(outputs.detach()[..., 0].clone()) - target) * weight
-        self._networks.descend([outputs], [slope])
+        losses = cross_entropy(self._networks(records)[..., 0], target) * weight
+        self._networks.descend(losses.sum())
 
     def votes(self, records: Tensor) -> IntArray:
         """How many vote 1 on records [M, n, padded(width)]: integers [M, n]."""
