@@ -291,23 +291,18 @@ class UniformSource:
         self, seeds: Sequence[int | None], *, steps: int, batch: int, noise_width: int
     ) -> None:
         self._rngs = [rng_of(seed, "critic") for seed in seeds]
-        shapes = (
+        self._shapes = (
             ((steps + 1) * batch, noise_width),
             (steps, batch, 1),
             (steps, 2 * batch, 1),
         )
-        sizes = [int(np.prod(shape)) for shape in shapes]
-        self._numbers = np.empty((len(seeds), sum(sizes)), dtype=np.float32)
-        parts = torch.split(torch.from_numpy(self._numbers), sizes, dim=1)
-        self._uniforms = Uniforms(
-            *(part.view(len(seeds), *shape) for part, shape in zip(parts, shapes, strict=True))
-        )
 
     def draw(self) -> Uniforms:
-        """Draws the numbers of the next iteration, which overwrite the last ones."""
-        for rng, numbers in zip(self._rngs, self._numbers, strict=True):
-            rng.random(out=numbers, dtype=np.float32)
-        return self._uniforms
+        """Draws the numbers of the next iteration."""
+        drawn = [
+            [rng.random(shape, dtype=np.float32) for shape in self._shapes] for rng in self._rngs
+        ]
+        return Uniforms(*(torch.from_numpy(np.stack(part)) for part in zip(*drawn, strict=True)))
 
 
 def flipped(law: Mechanism, scale: float) -> float:
@@ -345,22 +340,8 @@ class Minibatches:
         self, seeds: Sequence[int | None], parts: Sequence[Sequence[IndexArray]], *, batch: int
     ) -> None:
         self._sources = [rng_of(seed, "minibatches").bit_generator for seed in seeds]
-        filled = [[part if len(part) else np.array([-1]) for part in mine] for mine in parts]
-        sizes = np.array([[len(part) for part in mine] for mine in filled])
-        self._longest = sizes.max(axis=1)
-        self._words = np.zeros((*sizes.shape, sizes.max()), dtype=np.uint64)
-        self._rows = np.zeros(self._words.shape, dtype=np.int64)
-        for model, own in enumerate(filled):
-            for place, part in enumerate(own):
-                self._rows[model, place, : len(part)] = part
-        # Random words with the places of rows in their lowest bits: sorting them shuffles the rows.
-        lowest = [(1 << int(longest).bit_length()) - 1 for longest in self._longest]
-        self._lowest = np.array(lowest, dtype=np.uint64)[:, None, None]
-        places = np.arange(sizes.max(), dtype=np.uint64)
-        self._ending = np.where(places < sizes[..., None], places, np.uint64(2**64 - 1))
-        self._first = np.arange(sizes.size).reshape(*sizes.shape, 1) * sizes.max()
+        self._parts = [[part if len(part) else np.array([-1]) for part in own] for own in parts]
         self._batch = batch
-        self._repeated = None if batch <= sizes.min() else np.arange(batch) % sizes[..., None]
 
     def draw(self) -> npt.NDArray[np.int64]:
         """Draws each minibatch without replacement.
@@ -369,14 +350,18 @@ class Minibatches:
             Row numbers [M, parts, batch]. A part with fewer rows than a minibatch is taken whole,
             repeatedly in the same random order; an empty one gives -1.
         """
-        for words, source, longest in zip(self._words, self._sources, self._longest, strict=True):
-            own = words[:, :longest]
-            own[:] = source.random_raw(own.size).reshape(own.shape)
-        self._words &= ~self._lowest
-        self._words |= self._ending
-        self._words.sort(axis=2)
-        if self._repeated is None:
-            drawn = self._words[..., : self._batch]
-        else:
-            drawn = np.take_along_axis(self._words, self._repeated, axis=2)
-        return np.asarray(self._rows.take((drawn & self._lowest).view(np.int64) + self._first))
+        return np.stack([self._drawn(*own) for own in zip(self._parts, self._sources, strict=True)])
+
+    def _drawn(
+        self, parts: Sequence[IndexArray], source: np.random.BitGenerator
+    ) -> npt.NDArray[np.int64]:
+        """Minibatches of one model [parts, batch]: sorting random words shuffles the rows."""
+        longest = max(map(len, parts))
+        words = source.random_raw(len(parts) * longest).reshape(len(parts), longest)
+        words >>= np.uint64(longest.bit_length())
+        orders = [
+            own[: len(part)].argsort(kind="stable") for part, own in zip(parts, words, strict=True)
+        ]
+        return np.stack(
+            [part[np.resize(order, self._batch)] for part, order in zip(parts, orders, strict=True)]
+        )
