@@ -190,14 +190,15 @@ class Networks:
         return self._sums(len(self._layers) - 1, values)
 
     def _sums(self, layer: int, values: Tensor) -> Tensor:
-        sums = torch.bmm(values, self.parameters[layer])
+        sums: Tensor = torch.bmm(values, self.parameters[layer])
         if not self._shape.normalised:
             return sums
         # Mean 0 and variance 1 over the layer of each record; padding is 0.
         mask, width = self._masks[layer], self._layers[layer].outputs
         centred = (sums - sums.sum(dim=-1, keepdim=True) / width) * mask
         variance = (centred * centred).sum(dim=-1, keepdim=True) / width
-        return centred / (variance + _LEAST).sqrt()
+        sums = centred / (variance + _LEAST).sqrt()
+        return sums
 
     def descend(self, loss: Tensor) -> None:
         """Takes one step of each network down a sum of their losses."""
@@ -240,8 +241,8 @@ def steepness(
     """
     rows = rows.detach().requires_grad_()
     (slopes,) = torch.autograd.grad(outputs(rows).sum(), rows, create_graph=True)
-    squares: Tensor = slopes[..., :width].square().sum(dim=-1)
-    return (squares + least).sqrt()
+    lengths: Tensor = (slopes[..., :width].square().sum(dim=-1) + least).sqrt()
+    return lengths
 
 
 def cross_entropy(logits: Tensor, target: Tensor | float) -> Tensor:

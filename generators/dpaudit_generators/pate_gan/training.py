@@ -141,26 +141,10 @@ def train(
         InitialNetworks(seed, head=head, teachers=plan.teachers, settings=settings, calm=calm)
         for seed in seeds
     ]
-    batch, descent = settings.batch, Descent(settings.learning_rate, settings.betas)
-    teachers = Teachers(
-        Networks(
-            [own.teachers for own in start],
-            _perceptron(settings.teacher_hidden),
-            descent,
-            device=device,
-        ),
-        [trainee.records for trainee in trainees],
-        device=device,
-    )
-    student = StudentCritics(
-        Networks(
-            [own.student for own in start],
-            _perceptron(settings.student_hidden),
-            descent,
-            device=device,
-        ),
-        settings,
-    )
+    batch = settings.batch
+    critics, students = _critics(start, settings, device)
+    teachers = Teachers(critics, [trainee.records for trainee in trainees], device=device)
+    student = StudentCritics(students, settings)
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
@@ -201,6 +185,21 @@ def train(
             for first in range(teaching, fixed, batch):
                 source.learn(drawn.noise.part(slice(first, first + batch)), student.missed)
     return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]
+
+
+def _critics(
+    start: Sequence[InitialNetworks], settings: TrainingSettings, device: torch.device
+) -> tuple[Networks, Networks]:
+    """The teachers and the students."""
+    descent = Descent(settings.learning_rate, settings.betas)
+    critics, students = (
+        Networks(weights, _perceptron(hidden), descent, device=device)
+        for weights, hidden in (
+            ([own.teachers for own in start], settings.teacher_hidden),
+            ([own.student for own in start], settings.student_hidden),
+        )
+    )
+    return critics, students
 
 
 def _source(
