@@ -1,7 +1,7 @@
 """The oracle: one PATE-GAN at a time in plain torch, for reading and to compare `training` with.
 
-The same algorithm on the same uniform numbers, with modules, autograd and `torch.optim.Adam`
-instead of stacks and gradients by hand. Tests and `training.py` compare with it.
+The same algorithm on the same uniform numbers, with modules and `torch.optim.Adam` instead of
+stacks. Tests and `training.py` compare with it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softplus
 
 from dpaudit.account import LabelBudget, LabelPlan
+from dpaudit_generators.networks.architecture import Architecture
 from dpaudit_generators.networks.model import SLOPE, Float32Array, Weights
 from dpaudit_generators.networks.source import TEMPERATURE, Head, Noise, RecordSource, Streams
-from dpaudit_generators.networks.stack import Generators
+from dpaudit_generators.networks.stack import Networks
 from dpaudit_generators.pate import IndexArray, LabelRelease
 from dpaudit_generators.pate_gan.settings import Trainee, TrainingSettings
 from dpaudit_generators.pate_gan.training import InitialNetworks, rounds
@@ -130,7 +131,7 @@ def train_one(
     release = LabelRelease(plan.table, LabelBudget(trainee.labels), seed=trainee.seed)
     streams = Streams([trainee.seed], "training", device=_CPU)
     source = RecordSource(  # only its random numbers are used
-        Generators([start.generator], rate=0.0, betas=(0.0, 0.0)),
+        Networks([start.generator], Architecture(hidden=())),
         streams,
         head,
         [trainee.proportions],

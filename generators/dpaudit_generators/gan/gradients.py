@@ -24,7 +24,7 @@ from torch import Tensor
 
 from dpaudit_generators.gan.settings import DpSgd, GanLoss, GradientFlaw
 from dpaudit_generators.networks.model import SLOPE
-from dpaudit_generators.networks.stack import logistic
+from dpaudit_generators.networks.stack import in_whole_vectors, softplus
 
 
 class ShallowCritics(NamedTuple):
@@ -275,14 +275,14 @@ def contributions(scene: Scene, rows: Tensor, protection: DpSgd | None) -> tuple
     return (_clipped(gradients, protection, ones),)
 
 
-def generator_slope(critics: ShallowCritics, fakes: Tensor, loss: GanLoss) -> Tensor:
-    """The gradient of the generator's loss with respect to its records [M, n, D].
+def generator_loss(critics: ShallowCritics, fakes: Tensor, loss: GanLoss) -> Tensor:
+    """The sum of the generators' losses for their records [M, n, D].
 
-    The loss is the mean of -f, or of log(1 + exp(-f)) for a critic that learns a cross-entropy.
+    A loss is the mean of -f, or of log(1 + exp(-f)) for a critic that learns a cross-entropy.
     """
-    side = look(critics, fakes)
-    weights = _uncertainty(side.value, loss) / fakes.shape[1]
-    return -by_rows(critics, side.slope * weights[..., None])
+    values = look(critics, fakes).value
+    each = -values if loss is GanLoss.WASSERSTEIN else softplus(-values)
+    return each.sum() / fakes.shape[1]
 
 
 def _clipped(gradients: RecordGradients, protection: DpSgd | None, ones: Tensor) -> Contribution:
@@ -293,4 +293,6 @@ def _clipped(gradients: RecordGradients, protection: DpSgd | None, ones: Tensor)
 
 def _uncertainty(values: Tensor, loss: GanLoss) -> Tensor:
     """How much an output counts: always 1, or the probability that the critic is wrong."""
-    return torch.ones_like(values) if loss is GanLoss.WASSERSTEIN else logistic(-values)
+    if loss is GanLoss.WASSERSTEIN:
+        return torch.ones_like(values)
+    return in_whole_vectors(torch.sigmoid, -values)

@@ -1,12 +1,11 @@
 """GANs whose networks have SELU, for M models at once: conditional Wasserstein GANs, and PATE-G's.
 
-The networks (Klambauer et al. 2017) are trained side by side by automatic gradients.
+Critic and generator are `networks.stack.Networks` with that activation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,23 +13,20 @@ import torch
 from torch import Tensor
 
 from dpaudit.plugins.protocols import FloatArray, IntArray
-from dpaudit.seeds import rng_of
 from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.gan.training import GAIN, GanTrainee, uniform_batches
+from dpaudit_generators.networks.architecture import Activation, Architecture, Descent, Layer
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Head, RecordSource, Streams
 from dpaudit_generators.networks.stack import (
-    PAIR,
-    Adam,
+    Networks,
     in_whole_vectors,
-    initial,
-    padded,
+    softplus,
+    steepness,
     with_ones,
 )
 
 _CPU: Final = torch.device("cpu")
-_TINY: Final = 1e-12
-"""Keeps the slope of a length finite at 0."""
 
 
 class NoisyLayer(NamedTuple):
@@ -49,21 +45,21 @@ class NoisyLayer(NamedTuple):
     streams: Streams
 
     def __call__(self, values: Tensor) -> Tensor:
-        """Clips and adds noise to [M, n, h]; padding stays 0."""
-        norms = values.square().sum(-1, keepdim=True).clamp_min(self.clip**2).sqrt()
+        """Clips and adds noise to [M, n, h]; ones and padding stay."""
+        own = values[..., : self.width]
+        norms = own.square().sum(-1, keepdim=True).clamp_min(self.clip**2).sqrt()
         drawn = self.deviation * self.streams.normal(values.shape[1], self.width)
-        missing = values.shape[2] - self.width
-        return values * (self.clip / norms) + torch.nn.functional.pad(drawn, (0, missing))
+        return torch.cat([own * (self.clip / norms) + drawn, values[..., self.width :]], dim=-1)
 
 
-def scores(critics: SeluStack, rows: Tensor, layer: NoisyLayer | None) -> Tensor:
+def scores(critics: Networks, rows: Tensor, layer: NoisyLayer | None) -> Tensor:
     """The critics' outputs [M, n] for records [M, n, D]."""
     values = critics.hidden(rows)
     return critics.last(values if layer is None else layer(values))[..., 0]
 
 
 def critic_loss(
-    critics: SeluStack,
+    critics: Networks,
     real: Tensor,
     fakes: Tensor,
     mixing: Tensor,
@@ -85,16 +81,14 @@ def critic_loss(
     """
     there = real[..., inputs]
     near = mixing[..., None]
-    between = (near * real + (1.0 - near) * fakes).requires_grad_()
-    [slope] = torch.autograd.grad(scores(critics, between, layer).sum(), between, create_graph=True)
-    steepness = slope[..., :inputs].square().sum(-1).add(_TINY).sqrt()
+    between = near * real + (1.0 - near) * fakes
+    lengths = steepness(lambda rows: scores(critics, rows, layer), between, inputs)
     each = scores(critics, fakes, layer) + there * (
-        penalty * (steepness - 1.0).square() - scores(critics, real, layer)
+        penalty * (lengths - 1.0).square() - scores(critics, real, layer)
     )
     return each.sum() / each.shape[1]
 
 
-@torch.enable_grad()  # type: ignore[untyped-decorator, unused-ignore]
 def train_wgans(
     rows: FloatArray,
     trainees: Sequence[GanTrainee],
@@ -127,7 +121,7 @@ def train_wgans(
     for _ in range(settings.rounds):
         mixing = gans.streams.uniform(settings.critic_steps, settings.batch).float()
         for step, fakes in enumerate(gans.fakes()):
-            gans.critics.step(
+            gans.critics.descend(
                 critic_loss(
                     gans.critics,
                     gans.real(),
@@ -138,9 +132,7 @@ def train_wgans(
                     layer=layer,
                 )
             )
-        gans.train_generators(
-            lambda records: -scores(gans.critics, records, layer).sum() / settings.batch
-        )
+        gans.train_generators(lambda records: -scores(gans.critics, records, layer).mean(1).sum())
     return gans.weights()
 
 
@@ -159,7 +151,7 @@ class Query(NamedTuple):
 
 
 def student_loss(
-    students: SeluStack, asked: Tensor, labels: Tensor, unlabelled: Tensor, fakes: Tensor
+    students: Networks, asked: Tensor, labels: Tensor, unlabelled: Tensor, fakes: Tensor
 ) -> Tensor:
     """The sum of the students' losses (Salimans et al. 2016, section 5).
 
@@ -172,11 +164,11 @@ def student_loss(
         unlabelled: Rows without labels [M, m, D].
         fakes: Generated rows [M, m, D].
     """
-    logits = students.last(students.hidden(asked))
+    classes = labels.shape[-1]
+    logits = students(asked)[..., :classes]
     named = evidence(logits) - (labels * logits).sum(-1)
-    real = evidence(students.last(students.hidden(unlabelled)))
-    made = evidence(students.last(students.hidden(fakes)))
-    unnamed = in_whole_vectors(_softplus, -real) + in_whole_vectors(_softplus, made)
+    real, made = (evidence(students(rows)[..., :classes]) for rows in (unlabelled, fakes))
+    unnamed = softplus(-real) + softplus(made)
     return named.sum() / named.shape[1] + unnamed.sum() / unnamed.shape[1]
 
 
@@ -187,11 +179,6 @@ def evidence(logits: Tensor) -> Tensor:
     return in_whole_vectors(torch.log, each.sum(-1)) + top[..., 0]
 
 
-def _softplus(values: Tensor) -> Tensor:
-    return torch.nn.functional.softplus(values)
-
-
-@torch.enable_grad()  # type: ignore[untyped-decorator, unused-ignore]
 def train_students(
     rows: FloatArray,
     queries: Sequence[Query],
@@ -242,7 +229,7 @@ def train_students(
 
     for _ in range(settings.rounds):
         for fakes in gans.fakes():
-            students.step(student_loss(students, asked, labels, gans.real(), fakes))
+            students.descend(student_loss(students, asked, labels, gans.real(), fakes))
         gans.train_generators(missed)
     return gans.weights()
 
@@ -276,17 +263,20 @@ class _SeluGans:
         seeds = [trainee.seed for trainee in trainees]
         # A last row of zeros stands for no record.
         self.held = torch.nn.functional.pad(with_ones(torch.from_numpy(rows).float()), (0, 0, 0, 1))
-        widths = [head.width, settings.critic_hidden, settings.critic_hidden, outputs]
-        self.critics = SeluStack(
-            [initial(1, widths, rng_of(seed, f"{critic} weights")) for seed in seeds],
-            rate=settings.critic_learning_rate,
-            betas=settings.betas,
+        self.critics = Networks.drawn(
+            seeds,
+            f"{critic} weights",
+            Architecture(hidden=[settings.critic_hidden] * 2, activation=Activation.SELU),
+            Layer(head.width, outputs),
+            Descent(settings.critic_learning_rate, settings.betas),
         )
-        widths = [settings.noise_width + head.classes, *settings.generator_hidden, head.inputs]
-        self._generators = SeluGenerators(
-            [initial(1, widths, rng_of(seed, "generator weights"), gain=GAIN) for seed in seeds],
-            rate=settings.learning_rate,
-            betas=settings.betas,
+        self._generators = Networks.drawn(
+            seeds,
+            "generator weights",
+            Architecture(hidden=settings.generator_hidden, activation=Activation.SELU),
+            Layer(settings.noise_width + head.classes, head.inputs),
+            Descent(settings.learning_rate, settings.betas),
+            gain=GAIN,
         )
         self.streams = Streams(seeds, "training", device=_CPU)
         self._source = RecordSource(
@@ -317,117 +307,14 @@ class _SeluGans:
         """Synthetic minibatches for the steps of a round [M, batch, D]."""
         # The generator moves only at the end of a round: one pass makes the records of all steps.
         batch = self._settings.batch
-        with torch.no_grad():
-            made = self._source.records(self._source.draw(self._settings.critic_steps * batch))
+        made = self._source.records(self._source.draw(self._settings.critic_steps * batch))
         for fakes in torch.split(made, batch, dim=1):
             yield fakes.contiguous()
 
     def train_generators(self, loss: Callable[[Tensor], Tensor]) -> None:
         """Takes a step of each generator down the sum of the losses of synthetic records."""
-
-        def slope(records: Tensor) -> Tensor:
-            records = records.detach().requires_grad_()
-            [gradient] = torch.autograd.grad(loss(records), records)
-            return gradient
-
-        self._source.learn(self._source.draw(self._settings.batch), slope)
+        self._source.learn(self._source.draw(self._settings.batch), loss)
 
     def weights(self) -> list[tuple[Weights, Weights]]:
         """The weights of generator and critic of each model."""
         return list(zip(self._generators.weights(), self.critics.weights(), strict=True))
-
-
-class SeluStack:
-    """Networks of one shape: hidden layers with SELU and a linear last layer.
-
-    Args:
-        networks: One network for each of M models, as `networks.stack.initial` draws them.
-        rate: Learning rate of Adam.
-        betas: Its decay rates.
-    """
-
-    def __init__(self, networks: Sequence[Weights], *, rate: float, betas: Sequence[float]) -> None:
-        first = networks[0]
-        self._widths = [first[0].shape[1], *(bias.shape[2] for bias in first[1::2])]
-        # Records bring a column of ones, whose weights are the first layer's biases.
-        entering = padded(self._widths[0])
-        self._parts: list[Tensor] = []
-        for layer, (inputs, outputs) in enumerate(pairwise(self._widths)):
-            leaving = -(-outputs // PAIR) * PAIR
-            weight = np.zeros((len(networks), entering, leaving), dtype=np.float32)
-            bias = np.zeros((len(networks), 1, leaving), dtype=np.float32)
-            for own, shift, network in zip(weight, bias, networks, strict=True):
-                own[:inputs, :outputs] = network[2 * layer][0]
-                shift[:, :outputs] = network[2 * layer + 1][0]
-            if layer == 0:
-                weight[:, inputs] = bias[:, 0]
-                self._parts.append(torch.from_numpy(weight))
-            else:
-                self._parts += [torch.from_numpy(weight), torch.from_numpy(bias)]
-            entering = leaving
-        for part in self._parts:
-            part.requires_grad_()
-        self._adam = Adam(self._parts, rate=rate, betas=betas)
-
-    @property
-    def outputs(self) -> int:
-        """Width of the last layer."""
-        return int(self._widths[-1])
-
-    def hidden(self, rows: Tensor) -> Tensor:
-        """The last hidden layer, with padding.
-
-        Args:
-            rows: Inputs with their ones [M, n, padded(inputs)].
-        """
-        values = torch.nn.functional.selu(torch.bmm(rows, self._parts[0]))
-        for weight, bias in zip(self._parts[1:-2:2], self._parts[2:-2:2], strict=True):
-            values = torch.nn.functional.selu(torch.bmm(values, weight) + bias)
-        return values
-
-    def last(self, values: Tensor) -> Tensor:
-        """The outputs [M, n, outputs], of what leaves the last hidden layer."""
-        return (torch.bmm(values, self._parts[-2]) + self._parts[-1])[..., : self.outputs]
-
-    def step(self, loss: Tensor) -> None:
-        """Takes one step of each model down a sum of their losses."""
-        self._descend(torch.autograd.grad(loss, self._parts))
-
-    def _descend(self, gradients: Sequence[Tensor]) -> None:
-        with torch.no_grad():
-            self._adam.step([one.contiguous() for one in gradients])
-
-    def weights(self) -> list[Weights]:
-        """The weights of each network without padding."""
-        packed = [part.detach().numpy() for part in self._parts]
-        inputs, outputs = self._widths[:2]
-        first = (packed[0][:, :inputs, :outputs], packed[0][:, inputs : inputs + 1, :outputs])
-        layers = [first] + [
-            (weight[:, :before, :after], bias[:, :, :after])
-            for weight, bias, (before, after) in zip(
-                packed[1::2], packed[2::2], pairwise(self._widths[1:]), strict=True
-            )
-        ]
-        return [
-            tuple(part[model : model + 1].copy() for layer in layers for part in layer)
-            for model in range(len(packed[0]))
-        ]
-
-
-class SeluGenerators(SeluStack):
-    """Networks that make records, as `networks.source.RecordSource` uses them."""
-
-    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
-        """The raw outputs: once for `descend`, and once as numbers with padding.
-
-        Args:
-            rows: Inputs with their ones [M, n, padded(inputs)].
-        """
-        raw = self.last(self.hidden(rows))
-        missing = padded(self.outputs) - self.outputs
-        return [raw], torch.nn.functional.pad(raw.detach(), (0, missing))
-
-    def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:
-        """Takes one step, down the gradient with respect to the raw outputs and their padding."""
-        own = slope[..., : self.outputs].contiguous()
-        self._descend(torch.autograd.grad(values[0], self._parts, grad_outputs=own))

@@ -23,13 +23,14 @@ from dpaudit_generators.gan.gradients import (
     ShallowCritics,
     contributions,
     dot,
-    generator_slope,
+    generator_loss,
     scene,
 )
 from dpaudit_generators.gan.settings import DpSgd, GanLoss, GanSettings, GradientFlaw
+from dpaudit_generators.networks.architecture import Activation, Architecture, Descent, Layer
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Head, RecordSource, Streams
-from dpaudit_generators.networks.stack import LANES, Adam, Generators, initial
+from dpaudit_generators.networks.stack import LANES, Adam, Networks, draw_weights
 
 GAIN: Final = 2.0
 """Factor on the generator's last layer: spreads the first synthetic records over the bounds."""
@@ -88,8 +89,8 @@ class _CriticTrainer:
         self._loss, self._penalty = loss, penalty
         self._batch, self._hidden, self._width = settings.batch, settings.critic_hidden, width
         seeds = [trainee.seed for trainee in trainees]
-        layers = [width, settings.critic_hidden, 1]
-        start = [initial(1, layers, rng_of(seed, "critic weights")) for seed in seeds]
+        layers = Layer(width, settings.critic_hidden), Layer(settings.critic_hidden, 1)
+        start = [draw_weights(layers, rng_of(seed, "critic weights")) for seed in seeds]
         hidden = np.zeros((len(start), settings.critic_hidden, rows.shape[1]))
         # In whole vectors, so that each model takes the same steps as alone.
         last = np.zeros((len(start), -(-settings.critic_hidden // LANES) * LANES))
@@ -97,7 +98,7 @@ class _CriticTrainer:
             mine[:, :width], own[: self._hidden] = weights[0][0].T, weights[2][0, :, 0]
         trained = torch.from_numpy(hidden), torch.from_numpy(last)
         self.critics = ShallowCritics(trained[0], trained[1][:, : self._hidden], width)
-        self._adam = Adam(trained, rate=settings.critic_learning_rate, betas=settings.betas)
+        self._step = Adam(trained, Descent(settings.critic_learning_rate, settings.betas))
         self._batches = [_batches(one, settings, protection) for one in trainees]
         self._noise = [rng_of(seed, "gradient noise") for seed in seeds]
         self._size = -(-(settings.batch + settings.batch // 4) // LANES) * LANES
@@ -114,7 +115,7 @@ class _CriticTrainer:
         for observer in observers:
             observer(GanStep(self._number, seen, selected, noise, sums.flat()))
         beyond = -self._hidden % LANES
-        self._adam.step(
+        self._step(
             [sums.hidden / divisor, torch.nn.functional.pad(sums.last / divisor, (0, beyond))]
         )
         self._number += 1
@@ -187,7 +188,6 @@ def _batches(
     return poisson_batches(owned, rate=protection.rate, seed=seed)
 
 
-@torch.inference_mode()
 def train(
     rows: Tensor,
     trainees: Sequence[GanTrainee],
@@ -227,11 +227,13 @@ def train(
         penalty=penalty,
         protection=protection,
     )
-    layers = [settings.noise_width, *settings.generator_hidden, head.inputs]
-    generators = Generators(
-        [initial(1, layers, rng_of(seed, "generator weights"), gain=GAIN) for seed in seeds],
-        rate=settings.learning_rate,
-        betas=settings.betas,
+    generators = Networks.drawn(
+        seeds,
+        "generator weights",
+        Architecture(hidden=settings.generator_hidden, activation=Activation.LEAKY),
+        Layer(settings.noise_width, head.inputs),
+        Descent(settings.learning_rate, settings.betas),
+        gain=GAIN,
     )
     streams, nothing = Streams(seeds, "training", device=_CPU), [()] * len(seeds)
     source = RecordSource(
@@ -239,8 +241,8 @@ def train(
     )
     read = settings.critic_steps * settings.batch
 
-    def slope(records: Tensor) -> Tensor:
-        return generator_slope(critics.critics, records.double(), loss).float()
+    def missed(records: Tensor) -> Tensor:
+        return generator_loss(critics.critics, records.double(), loss)
 
     for _ in range(settings.rounds):
         drawn = source.draw(read + settings.batch)
@@ -249,7 +251,7 @@ def train(
         fakes = source.records(drawn.part(slice(read))).double()
         for step, own in enumerate(torch.split(fakes, settings.batch, dim=1)):
             critics.step(own.contiguous(), mixing[:, step], observers)
-        source.learn(drawn.part(slice(read, None)), slope)
+        source.learn(drawn.part(slice(read, None)), missed)
     return list(zip(generators.weights(), critics.weights(), strict=True))
 
 

@@ -16,6 +16,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import TableGenerator, kept_rows, shares_of
 from dpaudit_generators.gan.settings import GanSettings
+from dpaudit_generators.networks.architecture import Activation
 from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, Weights, perceptron
 
 _CACHED: Final = 2**19
@@ -89,15 +90,10 @@ def sample_encoded(
         n: Number of records of each model.
         seeds: One for each model; None means the system's entropy.
     """
-    import torch
-
-    from dpaudit_generators.gan.selu_training import SeluGenerators
     from dpaudit_generators.networks.source import Head, sample
 
     head = Head(schema, given=len(proportions[0]) > 0)
-    networks = SeluGenerators(weights, rate=0.0, betas=(0.0, 0.0))
-    with torch.no_grad():
-        rows = sample(weights, head, proportions, n, seeds=seeds, networks=networks)
+    rows = sample(weights, head, proportions, n, seeds=seeds, activation=Activation.SELU)
     return rows.astype(np.float64)
 
 

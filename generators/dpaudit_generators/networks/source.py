@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,9 @@ from torch import Tensor
 from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.architecture import Activation, Architecture
 from dpaudit_generators.networks.model import Float32Array, Weights
-from dpaudit_generators.networks.stack import PAIR, Generators, logistic, padded
+from dpaudit_generators.networks.stack import PAIR, Networks, in_whole_vectors, padded, with_ones
 
 _PART: Final = 256
 """Records that are sampled at a time."""
@@ -47,18 +48,6 @@ class Noise(NamedTuple):
         return Noise(*(tensor[:, records] for tensor in self))
 
 
-class RecordNetworks(Protocol):
-    """Generator networks of M models: `Generators`, or others."""
-
-    def forward(self, rows: Tensor) -> tuple[list[Tensor], Tensor]:
-        """What `descend` needs, and the raw outputs [M, n, padded(outputs)]."""
-        ...
-
-    def descend(self, values: Sequence[Tensor], slope: Tensor) -> None:
-        """Takes one step down the gradient with respect to the raw outputs."""
-        ...
-
-
 class RecordSource:
     """The generator networks of M models: random numbers, and the records made of them.
 
@@ -74,7 +63,7 @@ class RecordSource:
 
     def __init__(
         self,
-        networks: RecordNetworks,
+        networks: Networks,
         streams: Streams,
         head: Head,
         proportions: Sequence[Sequence[float]],
@@ -101,16 +90,15 @@ class RecordSource:
 
     def records(self, noise: Noise) -> Tensor:
         """Encoded records of each model, with their ones [M, n, padded(width)]."""
-        raw = self._networks.forward(noise.rows)[1]
-        return self._head(raw, noise.gumbel, noise.labels).records
-
-    def learn(self, noise: Noise, slope: Callable[[Tensor], Tensor]) -> None:
-        """Takes one step; `slope` gives the gradient with respect to the records of this noise."""
-        values, raw = self._networks.forward(noise.rows)
-        generated = self._head(raw, noise.gumbel, noise.labels)
-        gradient = slope(generated.records)
         with torch.no_grad():
-            self._networks.descend(values, self._head.backward(generated, gradient))
+            return self._made(noise)
+
+    def learn(self, noise: Noise, loss: Callable[[Tensor], Tensor]) -> None:
+        """Takes one step; `loss` gives the sum of the models' losses for the records of a noise."""
+        self._networks.descend(loss(self._made(noise)))
+
+    def _made(self, noise: Noise) -> Tensor:
+        return self._head(self._networks(noise.rows), noise.gumbel, noise.labels)
 
 
 def sample(
@@ -120,8 +108,8 @@ def sample(
     n: int,
     *,
     seeds: Sequence[int | None],
+    activation: Activation = Activation.LEAKY,
     on_noise: Callable[[Noise], None] | None = None,
-    networks: RecordNetworks | None = None,
 ) -> Float32Array:
     """Draws records from trained generator networks.
 
@@ -131,15 +119,15 @@ def sample(
         proportions: For each model, the proportions of the label's classes, or none.
         n: Number of records of each model.
         seeds: One for each model; None means the system's entropy.
+        activation: The activation of their hidden layers.
         on_noise: Called with the inputs of the generator networks.
-        networks: The class of networks with these weights; by default `Generators`.
 
     Returns:
         Encoded records in the schema's order, [M, n, width].
     """
     device = torch.device("cpu")
     source = RecordSource(
-        networks or Generators(weights, rate=0.0, betas=(0.0, 0.0)),
+        Networks(weights, Architecture(hidden=(), activation=activation)),
         Streams(seeds, "sample", device=device),
         head,
         proportions,
@@ -158,20 +146,6 @@ def sample(
 
 TEMPERATURE: Final = 0.5
 """Temperature of the relaxation that gradients flow through; the records themselves are hard."""
-
-
-class Generated(NamedTuple):
-    """Records of M models, and what their gradient needs.
-
-    Attributes:
-        records: Encoded records with their ones, in the head's order, [M, n, padded(width)].
-        maybe: Numbers that may be missing, before gaps are made, [M, n, optional].
-        soft: The relaxed categories, [M, n, choices].
-    """
-
-    records: Tensor
-    maybe: Tensor
-    soft: Tensor
 
 
 class Head:
@@ -232,81 +206,40 @@ class Head:
         """Number of columns of a record."""
         return len(self.order)
 
-    def __call__(self, raw: Tensor, gumbel: Tensor, labels: Tensor) -> Generated:
+    def __call__(self, raw: Tensor, gumbel: Tensor, labels: Tensor) -> Tensor:
         """Draws encoded records.
 
         Args:
-            raw: Raw outputs, [M, n, padded(inputs)]; the records may take over their memory.
+            raw: Raw outputs, [M, n, at least inputs].
             gumbel: Gumbel noise that draws categories, [M, n, choices].
             labels: The given labels, one-hot, [M, n, classes].
-        """
-        first, last, optional = self.numbers, self.inputs, len(self.optional)
-        soft = hard = gumbel
-        if self.sizes:
-            soft, hard = self._drawn((raw[..., first:last] + gumbel) / TEMPERATURE)
-        wider = padded(self.width) - raw.shape[2]
-        records = logistic(torch.nn.functional.pad(raw, (0, wider)) if wider > 0 else raw)
-        records = records[..., : padded(self.width)]
-        maybe = records[..., self.optional] if self.optional else records[..., :0]
-        if self.sizes:
-            missing = hard[..., 1 : 2 * optional : 2]
-            records[..., self.optional] += (0.5 - maybe) * missing  # as `encode` writes a gap
-            records[..., first : first + optional] = missing
-            records[..., first + optional : self.width - self.classes] = hard[..., 2 * optional :]
-        if self.classes:
-            records[..., self.width - self.classes : self.width] = labels
-        records[..., self.width] = 1.0
-        records[..., self.width + 1 :] = 0.0
-        return Generated(records, maybe, soft)
-
-    def backward(self, generated: Generated, slope: Tensor) -> Tensor:
-        """The gradient of a loss with respect to the raw outputs.
-
-        Args:
-            generated: What was drawn.
-            slope: The gradient with respect to the records.
 
         Returns:
-            The gradient, [M, n, padded(inputs)], 0 in padding columns.
+            Records with their ones, [M, n, padded(width)].
         """
-        first, last, optional = self.numbers, self.inputs, len(self.optional)
-        records, maybe, soft = generated
-        # Everything but numbers is 0 or 1 in a record, so its factor is 0.
-        back = slope * records * (1.0 - records)
-        back = back[..., : padded(self.inputs)]
-        wider = padded(self.inputs) - back.shape[2]
-        back = torch.nn.functional.pad(back, (0, wider)) if wider > 0 else back
-        if self.sizes:
-            missing = records[..., first : first + optional]
-            gap = (0.5 - maybe) * slope[..., self.optional]
-            chosen = torch.zeros_like(soft)
-            chosen[..., 1 : 2 * optional : 2] = slope[..., first : first + optional] + gap
-            chosen[..., 2 * optional :] = slope[..., first + optional : self.width - self.classes]
-            back[..., self.optional] *= 1.0 - missing
-            back[..., first:last] = self._through(soft, chosen)
-        return back
+        numbers = in_whole_vectors(torch.sigmoid, raw[..., : self.numbers])
+        if not self.sizes:
+            return with_ones(numbers, labels)
+        chosen = self._drawn((raw[..., self.numbers : self.inputs] + gumbel) / TEMPERATURE)
+        indicators = 2 * len(self.optional)
+        missing, categories = chosen[..., 1:indicators:2], chosen[..., indicators:]
+        if self.optional:  # a gap is written as `encode` does
+            maybe = numbers[..., self.optional]
+            gapped = maybe + (0.5 - maybe) * missing
+            places = torch.tensor(self.optional, device=raw.device)
+            numbers = numbers.index_copy(-1, places, gapped)
+        return with_ones(numbers, missing, categories, labels)
 
-    def _drawn(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Softmax of each block, and its largest entry as 1 among zeros."""
-        soft, hard, start = torch.empty_like(logits), torch.zeros_like(logits), 0
+    def _drawn(self, logits: Tensor) -> Tensor:
+        """The largest entry of each block as 1 among zeros, with the gradient of its softmax."""
+        parts, start = [], 0
         for size, blocks in self._runs:
-            part = slice(start, start := start + size * blocks)
-            relaxed = logits[..., part].reshape(*logits.shape[:-1], blocks, size).softmax(dim=-1)
-            chosen = relaxed.argmax(dim=-1, keepdim=True)
-            soft[..., part] = relaxed.flatten(-2)
-            hard[..., part] = torch.zeros_like(relaxed).scatter_(-1, chosen, 1.0).flatten(-2)
-        return soft, hard
-
-    def _through(self, soft: Tensor, slope: Tensor) -> Tensor:
-        """The gradient of the relaxation: soft * (slope - the block's sum of soft * slope)."""
-        back, start = torch.empty_like(soft), 0
-        for size, blocks in self._runs:
-            part = slice(start, start := start + size * blocks)
-            relaxed = soft[..., part].reshape(*soft.shape[:-1], blocks, size)
-            pull = slope[..., part].reshape(relaxed.shape)
-            pull = relaxed * (pull - (relaxed * pull).sum(dim=-1, keepdim=True))
-            back[..., part] = pull.flatten(-2)
-        return back / TEMPERATURE
+            part = logits[..., start : (start := start + size * blocks)]
+            soft = part.reshape(*part.shape[:-1], blocks, size).softmax(dim=-1)
+            places = soft.argmax(dim=-1, keepdim=True)
+            hard = torch.zeros_like(soft).scatter_(-1, places, 1.0)
+            parts.append((hard + (soft - soft.detach())).flatten(-2))
+        return torch.cat(parts, dim=-1)
 
 
 WordArray: TypeAlias = npt.NDArray[np.uint64]

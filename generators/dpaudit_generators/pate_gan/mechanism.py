@@ -397,7 +397,8 @@ def _losses(teachers: Teachers, chosen: Tensor) -> list[float]:
     """Each teacher's cross-entropy on real records, given their row numbers [n]."""
     import torch
 
-    _, logits = teachers.networks.forward(teachers.rows[chosen][None])
+    with torch.no_grad():
+        logits = teachers.logits(teachers.rows[chosen][None])
     losses: list[float] = torch.nn.functional.softplus(-logits).mean(dim=1).tolist()
     return losses
 

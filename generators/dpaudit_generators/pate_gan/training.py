@@ -18,9 +18,16 @@ from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.model.encoding import encode_values
 from dpaudit.seeds import rng_of
 from dpaudit_generators.marginals import TreeModel
+from dpaudit_generators.networks.architecture import Activation, Architecture, Descent
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Head, Noise, RecordSource, Streams
-from dpaudit_generators.networks.stack import Critics, Generators, initial, logistic, with_ones
+from dpaudit_generators.networks.stack import (
+    Networks,
+    cross_entropy,
+    draw_weights,
+    softplus,
+    with_ones,
+)
 from dpaudit_generators.pate import IndexArray, LabelReleases
 from dpaudit_generators.pate_gan.model import candidates
 from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
@@ -56,6 +63,10 @@ class Observer(Protocol):
         ...
 
 
+def _perceptron(hidden: Sequence[int]) -> Architecture:
+    return Architecture(hidden=hidden, activation=Activation.LEAKY)
+
+
 class InitialNetworks:
     """The networks that a training starts from, without padding.
 
@@ -81,25 +92,24 @@ class InitialNetworks:
         settings: TrainingSettings,
         calm: bool = False,
     ) -> None:
-        noise = settings.noise_width + head.classes
-        self.teachers = initial(
-            teachers, [head.width, *settings.teacher_hidden, 1], rng_of(seed, "teacher weights")
+        inputs = settings.noise_width + head.classes
+        self.teachers = draw_weights(
+            _perceptron(settings.teacher_hidden).layers(head.width, 1),
+            rng_of(seed, "teacher weights"),
+            k=teachers,
         )
-        self.student = initial(
-            1,
-            [head.width, *settings.student_hidden, 1],
+        self.student = draw_weights(
+            _perceptron(settings.student_hidden).layers(head.width, 1),
             rng_of(seed, "student weights"),
             gain=0.0 if calm else 1.0,
         )
-        self.generator = initial(
-            1,
-            [noise, *settings.generator_hidden, head.inputs],
+        self.generator = draw_weights(
+            _perceptron(settings.generator_hidden).layers(inputs, head.inputs),
             rng_of(seed, "generator weights"),
             gain=GAIN,
         )
 
 
-@torch.inference_mode()
 def train(
     trainees: Sequence[Trainee],
     *,
@@ -131,15 +141,10 @@ def train(
         InitialNetworks(seed, head=head, teachers=plan.teachers, settings=settings, calm=calm)
         for seed in seeds
     ]
-    rate, betas, batch = settings.learning_rate, settings.betas, settings.batch
-    teachers = Teachers(
-        Critics([one.teachers for one in start], rate=rate, betas=betas, device=device),
-        [trainee.records for trainee in trainees],
-        device=device,
-    )
-    student = StudentCritics(
-        Critics([one.student for one in start], rate=rate, betas=betas, device=device), settings
-    )
+    batch = settings.batch
+    critics, students = _critics(start, settings, device)
+    teachers = Teachers(critics, [trainee.records for trainee in trainees], device=device)
+    student = StudentCritics(students, settings)
     budgets = [LabelBudget(trainee.labels) for trainee in trainees]
     releases = LabelReleases(plan.table, budgets, seeds=seeds)
     streams = Streams(seeds, "training", device=device)
@@ -178,8 +183,23 @@ def train(
         student.train(asked, torch.from_numpy(labels).float().to(device), drawn.replay)
         if isinstance(source, RecordSource):
             for first in range(teaching, fixed, batch):
-                source.learn(drawn.noise.part(slice(first, first + batch)), student.slope)
+                source.learn(drawn.noise.part(slice(first, first + batch)), student.missed)
     return [finished.get(i, last) for i, last in enumerate(trained(range(len(trainees))))]
+
+
+def _critics(
+    start: Sequence[InitialNetworks], settings: TrainingSettings, device: torch.device
+) -> tuple[Networks, Networks]:
+    """The teachers and the students."""
+    descent = Descent(settings.learning_rate, settings.betas)
+    critics, students = (
+        Networks(weights, _perceptron(hidden), descent, device=device)
+        for weights, hidden in (
+            ([own.teachers for own in start], settings.teacher_hidden),
+            ([own.student for own in start], settings.student_hidden),
+        )
+    )
+    return critics, students
 
 
 def _source(
@@ -189,15 +209,15 @@ def _source(
     head: Head,
     settings: TrainingSettings,
     device: torch.device,
-) -> tuple[RecordSource | CandidateSource, Generators | None]:
+) -> tuple[RecordSource | CandidateSource, Networks | None]:
     """Noisy marginals if the models have them, else generator networks, which learn."""
     marginals = [trainee.start for trainee in trainees if trainee.start is not None]
     if marginals:
         return CandidateSource(marginals, head, streams, device=device), None
-    networks = Generators(
-        [one.generator for one in start],
-        rate=settings.learning_rate,
-        betas=settings.betas,
+    networks = Networks(
+        [own.generator for own in start],
+        _perceptron(settings.generator_hidden),
+        Descent(settings.learning_rate, settings.betas),
         device=device,
     )
     proportions = [trainee.proportions for trainee in trainees]
@@ -316,7 +336,7 @@ class StudentCritics:
         settings: The public constants.
     """
 
-    def __init__(self, networks: Critics, settings: TrainingSettings) -> None:
+    def __init__(self, networks: Networks, settings: TrainingSettings) -> None:
         self._networks, self._settings = networks, settings
         self._records: list[Tensor] = []
         self._labels: list[Tensor] = []
@@ -340,13 +360,12 @@ class StudentCritics:
             torch.split(records, batch, dim=1), torch.split(labels, batch, dim=1), strict=True
         )
         for rows, wanted in islice(cycle(minibatches), self._settings.student_steps):
-            values, logits = self._networks.forward(rows)
-            slope = logistic(logits).sub_(wanted).div_(wanted.shape[1])
-            self._networks.step(self._networks.gradients(values, slope))
+            losses = cross_entropy(self._networks(rows)[..., 0], wanted)
+            self._networks.descend(losses.sum() / wanted.shape[1])
 
     def _replayed(self, records: Tensor, labels: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
         """Records and labels of all steps, drawn with replacement from all released so far."""
-        self._records.append(records.clone())  # the next round reuses its memory
+        self._records.append(records)
         self._labels.append(labels)
         known_records, known_labels = torch.cat(self._records, 1), torch.cat(self._labels, 1)
         models, known = known_labels.shape
@@ -354,13 +373,12 @@ class StudentCritics:
         chosen = (drawn * known).bitwise_right_shift_(32)
         return known_records[own, chosen], known_labels[own, chosen]
 
-    def slope(self, records: Tensor) -> Tensor:
-        """Gradient with respect to records of the generator's loss, the mean of -log S(G(z)).
+    def missed(self, records: Tensor) -> Tensor:
+        """The sum of the generators' losses, each the mean of -log S(G(z)).
 
         This loss does not saturate (Goodfellow et al. 2014, section 3).
         """
-        values, logits = self._networks.forward(records)
-        return self._networks.back(values, logistic(logits).sub_(1.0).div_(records.shape[1]))
+        return softplus(-self._networks(records)[..., 0]).sum() / records.shape[1]
 
 
 class Teachers:
@@ -376,7 +394,7 @@ class Teachers:
     """
 
     def __init__(
-        self, networks: Critics, records: Sequence[Records], *, device: torch.device
+        self, networks: Networks, records: Sequence[Records], *, device: torch.device
     ) -> None:
         self.networks = networks
         """The critics, k of each model."""
@@ -388,7 +406,6 @@ class Teachers:
         rows = torch.from_numpy(np.concatenate([*arrays.values(), padding])).to(device)
         self.rows = with_ones(rows)
         """Real records with their ones; the last is padding."""
-        self._real = torch.empty(0, device=device)
         # All cells one after the other; an empty one holds the padding row.
         cells = [
             start[id(rows)] + cell if len(cell) else starts[-1:]
@@ -426,14 +443,14 @@ class Teachers:
             generated: Generated records with their ones, [M, batch, padded(width)].
         """
         batch = chosen.shape[2]
-        # Memory is kept, because fresh pages for this much would cost more than the step.
-        torch.index_select(self.rows, 0, chosen.flatten(), out=self._real)
-        seen, logits = self.networks.forward(self._real.view(-1, batch, self._real.shape[1]))
-        gradients = self.networks.gradients(seen, logistic(logits).sub_(1.0))
-        seen, logits = self.networks.forward(generated)
-        others = self.networks.gradients(seen, logistic(logits))
-        both = zip(gradients, others, strict=True)
-        self.networks.step([one.add_(other).div_(batch) for one, other in both])
+        real = self.rows.index_select(0, chosen.flatten()).view(-1, batch, self.rows.shape[1])
+        losses = softplus(-self.networks(real)[..., 0]) + softplus(self.logits(generated))
+        self.networks.descend(losses.sum() / batch)
+
+    def logits(self, records: Tensor) -> Tensor:
+        """The logits [M * k, n] of records [M, n, padded(width)], the same for each teacher."""
+        shared = records[:, None].expand(-1, self._k, -1, -1).flatten(0, 1)
+        return self.networks(shared)[..., 0]
 
     def votes(self, records: Tensor) -> IndexArray:
         """How many teachers of each model call each record real; those of empty cells never do.
@@ -444,7 +461,8 @@ class Teachers:
         Returns:
             Votes [M, n].
         """
-        logits = self.networks.forward(records)[1].view(len(records), self._k, -1)
+        with torch.no_grad():
+            logits = self.logits(records).view(len(records), self._k, -1)
         real = (logits.cpu().numpy() > 0) & self._voting
         # Counted in 16 bits, which is faster.
         votes: IndexArray = real.sum(axis=1, dtype=np.uint16).astype(np.int64)

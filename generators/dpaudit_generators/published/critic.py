@@ -9,7 +9,6 @@ to their labels, 1 and 0, and thresholded at 1/2. Then the generator takes one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,11 +21,11 @@ from dpaudit.account import Mechanism
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.stack import padded, with_ones
+from dpaudit_generators.networks.architecture import Descent, Layer
+from dpaudit_generators.networks.stack import Networks, padded, steepness, with_ones
 from dpaudit_generators.pate import IndexArray
-from dpaudit_generators.published.networks import Networks, PublishedRecordSource
-from dpaudit_generators.published.networks import drawn as drawn_weights
-from dpaudit_generators.published.recipes import Optimiser, Recipe, Switch
+from dpaudit_generators.published.recipes import Recipe, Switch
+from dpaudit_generators.published.source import PublishedRecordSource
 from dpaudit_generators.published.student import ShownRecords
 from dpaudit_generators.published.teachers import Partition
 from dpaudit_generators.published.trainee import (
@@ -147,14 +146,11 @@ def _train(
                 penalty=penalty,
                 width=form.made,
             )
-            critics.descend([loss])
+            critics.descend(loss)
         own = made(drawn.noise[:, steps * batch :], real[:, steps * batch :])
-        source.networks.descend([-critics(own)[..., 0].sum() / batch])
-    everyone = range(models)
-    sums = [shown.of(model) for model in everyone]
-    return list(
-        zip(source.networks.weights(everyone), critics.weights(everyone), sums, strict=True)
-    )
+        source.networks.descend(-critics(own)[..., 0].sum() / batch)
+    sums = [shown.of(model) for model in range(models)]
+    return list(zip(source.networks.weights(), critics.weights(), sums, strict=True))
 
 
 def critic_loss(
@@ -179,8 +175,8 @@ def critic_loss(
     """
     real, fakes = rows.chunk(2, dim=1)
     points = fakes.lerp(real, between)
-    squares = (critics.slopes(points)[..., :width].square() + _SMALL).sum(dim=-1)
-    misses = (squares.sqrt() - 1.0).square()
+    lengths = steepness(lambda at: critics(at)[..., 0], points, width, least=width * _SMALL)
+    misses = (lengths - 1.0).square()
     return (critics(rows)[..., :1] * slopes).sum() + penalty * misses.sum() / points.shape[1]
 
 
@@ -196,20 +192,18 @@ def _networks(
     trainees: Sequence[PublishedTrainee], form: Form, recipe: Recipe
 ) -> tuple[Networks, PublishedRecordSource]:
     """The critic and the generator of each model before training."""
-    critic = recipe.student.layers(form.width, 1)
-    generator = recipe.generator.layers(recipe.noise_width + form.given, form.made)
     seeds = [trainee.seed for trainee in trainees]
     # Both of these published PATE-GANs use plain Adam; a recipe may be that of another.
-    recipe = replace(recipe, optimiser=Optimiser.ADAM, decay=0.0)
+    descent = Descent(recipe.rate, recipe.betas)
     critics, generators = (
-        Networks(
-            [drawn_weights(recipe.start, layers, rng_of(seed, purpose)) for seed in seeds],
-            architecture,
-            recipe,
-        )
-        for layers, architecture, purpose in (
-            (critic, recipe.student, "critic weights"),
-            (generator, recipe.generator, "generator weights"),
+        Networks.drawn(seeds, purpose, architecture, layer, descent, start=recipe.start)
+        for purpose, architecture, layer in (
+            ("critic weights", recipe.student, Layer(form.width, 1)),
+            (
+                "generator weights",
+                recipe.generator,
+                Layer(recipe.noise_width + form.given, form.made),
+            ),
         )
     )
     return critics, PublishedRecordSource(generators, form._replace(groups=()), recipe)
@@ -297,23 +291,18 @@ class UniformSource:
         self, seeds: Sequence[int | None], *, steps: int, batch: int, noise_width: int
     ) -> None:
         self._rngs = [rng_of(seed, "critic") for seed in seeds]
-        shapes = (
+        self._shapes = (
             ((steps + 1) * batch, noise_width),
             (steps, batch, 1),
             (steps, 2 * batch, 1),
         )
-        sizes = [int(np.prod(shape)) for shape in shapes]
-        self._numbers = np.empty((len(seeds), sum(sizes)), dtype=np.float32)
-        parts = torch.split(torch.from_numpy(self._numbers), sizes, dim=1)
-        self._uniforms = Uniforms(
-            *(part.view(len(seeds), *shape) for part, shape in zip(parts, shapes, strict=True))
-        )
 
     def draw(self) -> Uniforms:
-        """Draws the numbers of the next iteration, which overwrite the last ones."""
-        for rng, numbers in zip(self._rngs, self._numbers, strict=True):
-            rng.random(out=numbers, dtype=np.float32)
-        return self._uniforms
+        """Draws the numbers of the next iteration."""
+        drawn = [
+            [rng.random(shape, dtype=np.float32) for shape in self._shapes] for rng in self._rngs
+        ]
+        return Uniforms(*(torch.from_numpy(np.stack(part)) for part in zip(*drawn, strict=True)))
 
 
 def flipped(law: Mechanism, scale: float) -> float:
@@ -351,22 +340,8 @@ class Minibatches:
         self, seeds: Sequence[int | None], parts: Sequence[Sequence[IndexArray]], *, batch: int
     ) -> None:
         self._sources = [rng_of(seed, "minibatches").bit_generator for seed in seeds]
-        filled = [[part if len(part) else np.array([-1]) for part in mine] for mine in parts]
-        sizes = np.array([[len(part) for part in mine] for mine in filled])
-        self._longest = sizes.max(axis=1)
-        self._words = np.zeros((*sizes.shape, sizes.max()), dtype=np.uint64)
-        self._rows = np.zeros(self._words.shape, dtype=np.int64)
-        for model, own in enumerate(filled):
-            for place, part in enumerate(own):
-                self._rows[model, place, : len(part)] = part
-        # Random words with the places of rows in their lowest bits: sorting them shuffles the rows.
-        lowest = [(1 << int(longest).bit_length()) - 1 for longest in self._longest]
-        self._lowest = np.array(lowest, dtype=np.uint64)[:, None, None]
-        places = np.arange(sizes.max(), dtype=np.uint64)
-        self._ending = np.where(places < sizes[..., None], places, np.uint64(2**64 - 1))
-        self._first = np.arange(sizes.size).reshape(*sizes.shape, 1) * sizes.max()
+        self._parts = [[part if len(part) else np.array([-1]) for part in own] for own in parts]
         self._batch = batch
-        self._repeated = None if batch <= sizes.min() else np.arange(batch) % sizes[..., None]
 
     def draw(self) -> npt.NDArray[np.int64]:
         """Draws each minibatch without replacement.
@@ -375,14 +350,18 @@ class Minibatches:
             Row numbers [M, parts, batch]. A part with fewer rows than a minibatch is taken whole,
             repeatedly in the same random order; an empty one gives -1.
         """
-        for words, source, longest in zip(self._words, self._sources, self._longest, strict=True):
-            own = words[:, :longest]
-            own[:] = source.random_raw(own.size).reshape(own.shape)
-        self._words &= ~self._lowest
-        self._words |= self._ending
-        self._words.sort(axis=2)
-        if self._repeated is None:
-            drawn = self._words[..., : self._batch]
-        else:
-            drawn = np.take_along_axis(self._words, self._repeated, axis=2)
-        return np.asarray(self._rows.take((drawn & self._lowest).view(np.int64) + self._first))
+        return np.stack([self._drawn(*own) for own in zip(self._parts, self._sources, strict=True)])
+
+    def _drawn(
+        self, parts: Sequence[IndexArray], source: np.random.BitGenerator
+    ) -> npt.NDArray[np.int64]:
+        """Minibatches of one model [parts, batch]: sorting random words shuffles the rows."""
+        longest = max(map(len, parts))
+        words = source.random_raw(len(parts) * longest).reshape(len(parts), longest)
+        words >>= np.uint64(longest.bit_length())
+        orders = [
+            own[: len(part)].argsort(kind="stable") for part, own in zip(parts, words, strict=True)
+        ]
+        return np.stack(
+            [part[np.resize(order, self._batch)] for part, order in zip(parts, orders, strict=True)]
+        )

@@ -85,8 +85,7 @@ class PublishedModel(NetworkModel):
         """
         import torch
 
-        from dpaudit_generators.networks.stack import with_ones
-        from dpaudit_generators.published.networks import Networks
+        from dpaudit_generators.networks.stack import Networks, with_ones
 
         records = torch.from_numpy(self.scaling.encode(rows)[:, self.form.order])[None]
         student = Networks([self.critic], self.recipe.student)
@@ -137,7 +136,8 @@ def _sample_scaled(
     """
     import torch
 
-    from dpaudit_generators.published.networks import Feed, Networks, PublishedRecordSource
+    from dpaudit_generators.networks.stack import Networks
+    from dpaudit_generators.published.source import Feed, PublishedRecordSource
 
     first = models[0]
     form, architecture = first.form, first.recipe.generator

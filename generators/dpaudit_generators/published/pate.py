@@ -20,9 +20,11 @@ from dpaudit.account.moments import data_independent_moments
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.architecture import Layer
 from dpaudit_generators.networks.model import Weights
-from dpaudit_generators.published.networks import Feed, Networks, PublishedRecordSource, drawn
+from dpaudit_generators.networks.stack import Networks
 from dpaudit_generators.published.recipes import EQUAL_PARTS, Recipe, Switch
+from dpaudit_generators.published.source import Feed, PublishedRecordSource
 from dpaudit_generators.published.student import Likeness, ShownRecords, Students
 from dpaudit_generators.published.teachers import (
     LogisticTeachers,
@@ -91,13 +93,15 @@ class _Training:
         self._settings, self._recorder = settings, recorder
         self._partitions = [Partition(trainee, recipe, settings) for trainee in trainees]
         self._teachers = self._make_teachers()
-        layers = recipe.generator.layers(recipe.noise_width + form.given + form.hints, form.made)
-        generator = [
-            drawn(recipe.start, layers, rng_of(seed, "generator weights")) for seed in seeds
-        ]
-        self._source = PublishedRecordSource(
-            Networks(generator, recipe.generator, recipe, norm=recipe.norm), form, recipe
+        generators = Networks.drawn(
+            seeds,
+            "generator weights",
+            recipe.generator,
+            Layer(recipe.noise_width + form.given + form.hints, form.made),
+            recipe.descent._replace(norm=recipe.norm),
+            start=recipe.start,
         )
+        self._source = PublishedRecordSource(generators, form, recipe)
         self._student = Students(seeds, form=form, recipe=recipe)
         self._feed = Feed(seeds, "training", form=form, recipe=recipe, inputs=recipe.inputs)
         self._labeller = Labeller(seeds, settings)
@@ -211,13 +215,12 @@ class _Training:
 
     def _train_generator(self) -> None:
         fakes, hints = self._made(self._batch)
-        outputs, slope = self._student.judge(fakes, hints)
-        ends, slopes = [outputs], [slope]
+        loss = self._student.missed(fakes, hints)
         real = self._drawn(Reader.GENERATOR)
         if real is not None:
-            ends.append(fakes)
-            slopes.append(self._likeness.slope(fakes.detach(), real, hints))
-        self._source.networks.descend(ends, slopes)
+            # As a loss whose gradient with respect to the records is this slope.
+            loss = loss + (fakes * self._likeness.slope(fakes.detach(), real, hints)).sum()
+        self._source.networks.descend(loss)
 
     def _drawn(self, reader: Reader) -> Tensor | None:
         """Private records for a network that wrongly sees them, if there is one."""

@@ -14,10 +14,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
+from dpaudit_generators.networks.architecture import (
+    Activation,
+    Architecture,
+    Descent,
+    Optimiser,
+    Shortcut,
+    Start,
+)
 
 
 class Switch(StrEnum):
@@ -130,39 +138,6 @@ class Inputs(StrEnum):
     NORMAL = "standard normal"
 
 
-class Activation(StrEnum):
-    """The function that a layer applies to its sums."""
-
-    LINEAR = "linear"
-    RELU = "relu"
-    LEAKY = "leaky relu"
-    """Slope 0.2 below 0."""
-    HARDLY_LEAKY = "leaky relu, slope 0.01"
-    TANH = "tanh"
-    SIGMOID = "sigmoid"
-
-
-class Shortcut(StrEnum):
-    """The shortcut of the numbers that enter a hidden layer."""
-
-    NONE = "no shortcut"
-    ADDED = "inputs added"
-    """They are added to the layer's outputs, if these have the same width."""
-    APPENDED = "inputs appended"
-    """They follow the layer's outputs. Hidden layers after the first are at least as wide as their
-    inputs."""
-
-
-class Start(StrEnum):
-    """The distribution of weights before training."""
-
-    GLOROT = "Glorot-uniform, biases 0"
-    GLOROT_BIASED = "Glorot-uniform, biases 0.01"
-    HE = "normal of variance 2 / inputs, biases 0"
-    BY_INPUTS = "uniform within 1 / sqrt(inputs), biases too"
-    """PyTorch's default."""
-
-
 class Loss(StrEnum):
     """What the student and the generator minimise."""
 
@@ -174,57 +149,11 @@ class Loss(StrEnum):
     """The mean output for label 0 less that for label 1 (a Wasserstein critic)."""
 
 
-class Optimiser(StrEnum):
-    """How weights are updated."""
-
-    ADAM = "adam"
-    RMSPROP = "rmsprop"
-
-
 class Larger(StrEnum):
     """Which contiguous parts get the records that are left over."""
 
     FIRST = "first"
     LAST = "last"
-
-
-class Layer(NamedTuple):
-    """Number of inputs and outputs of a layer."""
-
-    inputs: int
-    outputs: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Architecture:
-    """A perceptron.
-
-    Attributes:
-        hidden: Widths of the hidden layers.
-        activation: Activation of the hidden layers.
-        output: Activation of the last layer.
-        shortcut: The shortcut of the inputs of a hidden layer.
-        normalised: Whether sums are scaled to mean 0 and variance 1 over the layer of each record.
-        dropout: Share of the numbers entering a hidden layer, except the first, that are dropped at
-            random in training; the others are scaled up.
-    """
-
-    hidden: tuple[int, ...]
-    activation: Activation = Activation.RELU
-    output: Activation = Activation.LINEAR
-    shortcut: Shortcut = Shortcut.NONE
-    normalised: bool = False
-    dropout: float = 0.0
-
-    def layers(self, inputs: int, outputs: int) -> tuple[Layer, ...]:
-        """The widths of all layers of a network, the last one included."""
-        layers: list[Layer] = []
-        appended, entering = self.shortcut is Shortcut.APPENDED, inputs
-        for width in self.hidden:
-            leaving = max(width, entering) if appended and layers else width
-            layers.append(Layer(entering, leaving))
-            entering = leaving + (entering if appended else 0)
-        return (*layers, Layer(entering, outputs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,6 +214,11 @@ class Recipe:
     norm: float = 0.0
     penalty: float = 0.0
     larger: Larger = Larger.FIRST
+
+    @property
+    def descent(self) -> Descent:
+        """How a network is trained that has no limits."""
+        return Descent(self.rate, self.betas, self.optimiser, self.decay)
 
 
 Recipes: TypeAlias = "staticmethod[[int], Recipe]"

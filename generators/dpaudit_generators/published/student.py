@@ -15,11 +15,16 @@ import torch
 from torch import Tensor
 
 from dpaudit.plugins.protocols import BoolArray, IntArray
-from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.architecture import Layer
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Streams
-from dpaudit_generators.networks.stack import logistic, padded, with_ones
-from dpaudit_generators.published.networks import Networks, drawn
+from dpaudit_generators.networks.stack import (
+    Networks,
+    cross_entropy,
+    padded,
+    steepness,
+    with_ones,
+)
 from dpaudit_generators.published.recipes import Loss, Recipe
 from dpaudit_generators.published.trainee import Form, Shown, stretches
 
@@ -35,13 +40,13 @@ class Students:
 
     def __init__(self, seeds: Sequence[int | None], *, form: Form, recipe: Recipe) -> None:
         self._form, self._recipe = form, recipe
-        layers = recipe.student.layers(form.width + form.hints, 1)
-        self._networks = Networks(
-            [drawn(recipe.start, layers, rng_of(seed, "student weights")) for seed in seeds],
+        self._networks = Networks.drawn(
+            seeds,
+            "student weights",
             recipe.student,
-            recipe,
-            clip=recipe.clip,
-            norm=recipe.norm,
+            Layer(form.width + form.hints, 1),
+            recipe.descent._replace(clip=recipe.clip, norm=recipe.norm),
+            start=recipe.start,
         )
         self._dropout = Dropouts(seeds, recipe.student.dropout)
         self._between = Streams(seeds, "gradient penalty", device=torch.device("cpu"))
@@ -63,33 +68,31 @@ class Students:
             other = self._shown(real, hints)
             target = torch.cat([target, torch.ones_like(target)], dim=1)
         seen = rows if real is None else torch.cat([rows, other], dim=1)
-        outputs = self._networks(seen, dropout=self._dropout)
-        ends, slopes = [outputs], [self._slope(outputs, target, batch=fakes.shape[1])]
+        n = fakes.shape[1]
+        loss = self._loss(self._outputs(seen), target, batch=n)
         if self._recipe.penalty:
-            n = fakes.shape[1]
-            places = self._between.uniform(n, 1).float()
-            length = self._networks.steepness(rows.lerp(other, places), dropout=self._dropout)
-            ends.append(length)
-            slopes.append(2.0 * self._recipe.penalty / n * (length.detach() - 1.0))
-        self._networks.descend(ends, slopes)
+            points = rows.lerp(other, self._between.uniform(n, 1).float())
+            lengths = steepness(self._outputs, points, self._form.width + self._form.hints)
+            loss = loss + self._recipe.penalty / n * (lengths - 1.0).square().sum()
+        self._networks.descend(loss)
 
     def weights(self, models: Sequence[int]) -> list[Weights]:
         """The weights of the students of some models, without padding."""
         return self._networks.weights(models)
 
-    def judge(self, fakes: Tensor, hints: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs for the generator to learn from: its goal is label 1 for each record.
+    def missed(self, fakes: Tensor, hints: Tensor) -> Tensor:
+        """The sum of the generators' losses: the goal is label 1 for each record.
 
         Args:
             fakes: Generated records with their ones [M, n, padded(width)].
             hints: Their conditions [M, n, hints].
-
-        Returns:
-            The student's outputs, and the slope of the loss at these.
         """
-        outputs = self._networks(self._shown(fakes, hints), dropout=self._dropout)
-        n = fakes.shape[1]
-        return outputs, self._slope(outputs, torch.ones(len(fakes), n), batch=n)
+        outputs = self._outputs(self._shown(fakes, hints))
+        return self._loss(outputs, torch.ones_like(outputs), batch=fakes.shape[1])
+
+    def _outputs(self, rows: Tensor) -> Tensor:
+        """The students' outputs [M, n]."""
+        return self._networks(rows, dropout=self._dropout)[..., 0]
 
     def _shown(self, records: Tensor, hints: Tensor) -> Tensor:
         """Records and their conditions, with ones [M, n, padded(width + hints)]."""
@@ -97,20 +100,17 @@ class Students:
             return records
         return with_ones(records[..., : self._form.width], hints)
 
-    def _slope(self, outputs: Tensor, target: Tensor, *, batch: int) -> Tensor:
-        """The loss's gradient with respect to outputs [M, n, padded(1)], given labels [M, n]."""
-        slope = torch.zeros_like(outputs)
+    def _loss(self, outputs: Tensor, target: Tensor, *, batch: int) -> Tensor:
+        """The sum of the students' losses, given outputs and labels [M, n]."""
         match self._recipe.loss:
             case Loss.CROSS_ENTROPY:
-                chances = logistic(outputs.detach()[..., 0].clone())
-                slope[..., 0] = (chances - target) / batch
+                return cross_entropy(outputs, target).sum() / batch
             case Loss.MEAN:
-                slope[..., 0] = (1.0 - 2.0 * target) / batch
+                return ((1.0 - 2.0 * target) * outputs).sum() / batch
             case Loss.MEANS:
                 ones = target.sum(dim=1, keepdim=True)  # of zeros and ones: exact in any order
                 zeros = target.shape[1] - ones
-                slope[..., 0] = torch.where(target == 1.0, -1.0 / ones, 1.0 / zeros)
-        return slope
+                return (torch.where(target == 1.0, -1.0 / ones, 1.0 / zeros) * outputs).sum()
 
 
 class Dropouts:

@@ -20,12 +20,12 @@ from dpaudit.results.verdict import Verdict
 from dpaudit_generators.gan import WganGp, WganGpDpCritic
 from dpaudit_generators.gan.selu_training import (
     NoisyLayer,
-    SeluStack,
     critic_loss,
     scores,
 )
+from dpaudit_generators.networks.architecture import Activation, Architecture, Descent
 from dpaudit_generators.networks.source import Streams
-from dpaudit_generators.networks.stack import initial, with_ones
+from dpaudit_generators.networks.stack import Networks, draw_weights, with_ones
 
 SCHEMA = Schema(
     columns=(
@@ -84,18 +84,23 @@ def test_the_noisy_layer_clips_and_adds_noise_of_its_deviation() -> None:
     values = torch.zeros(2, 500, 32)
     values[..., :20] = torch.linspace(-3, 3, 20)
     values[:, 0] = 0.0
+    values[..., 20] = 1.0
     silent = NoisyLayer(1.0, 0.0, 20, Streams([1, 2], "noise", device=CPU))(values)
-    assert torch.allclose(silent[:, 1:].norm(dim=-1), torch.tensor(1.0))
-    assert not silent[:, 0].any()
+    assert torch.allclose(silent[:, 1:, :20].norm(dim=-1), torch.tensor(1.0))
+    assert not silent[:, 0, :20].any()
+    assert torch.equal(silent[..., 20:], values[..., 20:])
     noise = NoisyLayer(1.0, 1.5, 20, Streams([1, 2], "noise", device=CPU))(values) - silent
     assert not noise[..., 20:].any()
     assert float(noise[..., :20].std()) == pytest.approx(1.5, rel=0.02)
     assert not torch.equal(noise[0], noise[1])
 
 
-def critics() -> SeluStack:
-    rng = np.random.default_rng(0)
-    return SeluStack([initial(1, [3, 6, 6, 1], rng)], rate=1e-3, betas=(0.0, 0.9))
+SHAPE = Architecture(hidden=[6, 6], activation=Activation.SELU)
+
+
+def critics() -> Networks:
+    weights = draw_weights(SHAPE.layers(3, 1), np.random.default_rng(0))
+    return Networks([weights], SHAPE, Descent(1e-3, (0.0, 0.9)))
 
 
 def test_noise_reaches_the_gradient_of_the_last_layer_alone() -> None:
@@ -108,8 +113,8 @@ def test_noise_reaches_the_gradient_of_the_last_layer_alone() -> None:
         one = critics()
         layer = NoisyLayer(1.0, 1.5, 6, Streams([seed], "noise", device=CPU))
         loss = critic_loss(one, real, fakes, mixing, penalty=10.0, inputs=3, layer=layer)
-        found.append(torch.autograd.grad(loss, one._parts, allow_unused=True))
-    *hidden, last, _ = zip(*found, strict=True)
+        found.append(torch.autograd.grad(loss, one.parameters, allow_unused=True))
+    *hidden, last = zip(*found, strict=True)
     assert all(torch.allclose(first, second, atol=1e-5) for first, second in hidden)
     assert not torch.allclose(*last, atol=1e-2)
 
@@ -148,7 +153,7 @@ def test_a_model_discloses_what_its_critic_says_of_a_record() -> None:
     data = two_groups(41)
     generator = WganGp(schema=SCHEMA, **SMALL)
     model = generator.fit(data, seed=2)
-    stack = SeluStack([model.critic], rate=0.0, betas=(0.0, 0.0))
+    stack = Networks([model.critic], Architecture(hidden=[7, 7], activation=Activation.SELU))
     rows = with_ones(torch.from_numpy(encode(data, SCHEMA)).float())[None]
     expected = scores(stack, rows, None)[0].detach().numpy()
     assert model.discriminate(data) == pytest.approx(expected, abs=1e-5)

@@ -17,8 +17,9 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
-from dpaudit_generators.gan.selu_training import SeluStack, evidence, student_loss
-from dpaudit_generators.networks.stack import initial, with_ones
+from dpaudit_generators.gan.selu_training import evidence, student_loss
+from dpaudit_generators.networks.architecture import Activation, Architecture
+from dpaudit_generators.networks.stack import Networks, draw_weights, with_ones
 from dpaudit_generators.pate_g import PateG
 
 SCHEMA = Schema(
@@ -162,7 +163,8 @@ def test_public_rows_may_be_named_as_a_file(tmp_path: Path) -> None:
 
 def test_the_student_s_loss_is_that_of_a_softmax_with_one_class_more() -> None:
     rng = np.random.default_rng(0)
-    stack = SeluStack([initial(1, [3, 5, 5, 4], rng)], rate=1e-3, betas=(0.5, 0.9))
+    shape = Architecture(hidden=[5, 5], activation=Activation.SELU)
+    stack = Networks([draw_weights(shape.layers(3, 4), rng)], shape)
     asked, real, fakes = (
         with_ones(torch.from_numpy(rng.random((6, 3))).float())[None] for _ in "abc"
     )
@@ -171,7 +173,7 @@ def test_the_student_s_loss_is_that_of_a_softmax_with_one_class_more() -> None:
     loss = float(student_loss(stack, asked, hot, real, fakes).detach())
 
     def logits(rows: torch.Tensor) -> torch.Tensor:
-        return stack.last(stack.hidden(rows))[0].detach()
+        return stack(rows)[0, :, :4].detach()
 
     def of_made(rows: torch.Tensor) -> torch.Tensor:
         own = logits(rows)

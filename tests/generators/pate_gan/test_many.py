@@ -19,9 +19,10 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.architecture import Architecture
 from dpaudit_generators.networks.model import Weights
 from dpaudit_generators.networks.source import Head, Streams
-from dpaudit_generators.networks.stack import Critics, initial
+from dpaudit_generators.networks.stack import Networks, draw_weights
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases
 from dpaudit_generators.pate_gan import (
     PUBLISHED,
@@ -353,7 +354,8 @@ def test_minibatches_are_uniform_on_uneven_cells() -> None:
     # Two models with other cells each: one record, none, many; together all but the dropped one.
     rows = np.arange(60, dtype=np.float32)[:, None]
     deals = [np.split(np.arange(60), [1, 1, 20]), np.split(np.arange(1, 60), [30, 33, 50])]
-    networks = Critics([initial(4, [1, 1], rng_of(1, "w"))] * 2, rate=0.1, betas=(0.5, 0.9))
+    shape = Architecture(hidden=())
+    networks = Networks([draw_weights(shape.layers(1, 1), rng_of(1, "w"), k=4)] * 2, shape)
     teachers = Teachers(networks, [Records(rows, owned) for owned in deals], device=CPU)
     chosen = teachers.minibatches(streams(2).integers(50, 4, 64)).numpy()
     assert chosen.shape == (2, 50, 4, 64)

@@ -18,14 +18,21 @@ from dpaudit.model.encoding import decode, encode, layout, width
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import schema_of_data
+from dpaudit_generators.networks.architecture import Activation, Architecture, Descent
 from dpaudit_generators.networks.source import Head, RecordSource, Streams
-from dpaudit_generators.networks.stack import Critics, Generators, initial, padded, with_ones
+from dpaudit_generators.networks.stack import (
+    Networks,
+    draw_weights,
+    padded,
+    with_ones,
+)
 from dpaudit_generators.pate import cells
 from dpaudit_generators.pate_gan import TrainingSettings
 from dpaudit_generators.pate_gan.settings import Records
 from dpaudit_generators.pate_gan.training import Teachers, labels_per_round
 
 CPU = torch.device("cpu")
+DESCENT = Descent(0.01, (0.5, 0.999))
 KEY = b"a key of the hash"
 TEACHERS = 7
 ROWS = np.random.default_rng(3).random((60, 4))
@@ -49,6 +56,10 @@ NUMBERS = Schema(
 
 def _records(rows: npt.NDArray[np.float64], teachers: int = TEACHERS) -> list[list[list[float]]]:
     return [rows[cell].tolist() for cell in cells(rows, teachers=teachers, key=KEY)]
+
+
+def _perceptron(*hidden: int) -> Architecture:
+    return Architecture(hidden=hidden, activation=Activation.LEAKY)
 
 
 # P2: a record goes to its teacher by a keyed hash of itself alone.
@@ -94,9 +105,10 @@ def test_the_key_matters() -> None:
 
 def _teachers(rows: npt.NDArray[np.float64], k: int = TEACHERS) -> Teachers:
     owned = cells(rows, teachers=k, key=KEY)
-    networks = initial(k, [rows.shape[1], 5, 1], rng_of(1, "weights"))
+    shape = _perceptron(5)
+    networks = draw_weights(shape.layers(rows.shape[1], 1), rng_of(1, "weights"), k=k)
     return Teachers(
-        Critics([networks], rate=0.05, betas=(0.5, 0.999)),
+        Networks([networks], shape, DESCENT._replace(rate=0.05)),
         [Records(rows.astype(np.float32), owned)],
         device=CPU,
     )
@@ -195,13 +207,14 @@ def test_a_schedule_spends_exactly_the_budget_evenly(labels: int, rounds: int) -
 
 @pytest.mark.parametrize("hidden", [pytest.param((), marks=pytest.mark.ci), (4,), (1, 20, 3)])
 def test_critics_step_as_torch_does(hidden: tuple[int, ...]) -> None:
-    networks = initial(2, [3, *hidden, 1], rng_of(1, "w"))
-    ours = Critics([networks], rate=0.01, betas=(0.5, 0.999))
+    shape = _perceptron(*hidden)
+    networks = draw_weights(shape.layers(3, 1), rng_of(1, "w"), k=2)
+    ours = Networks([networks], shape, DESCENT)
     theirs = [Network(networks, index, TrainingSettings(learning_rate=0.01)) for index in range(2)]
     rows = torch.randn(1, 16, 3, generator=_torch_rng(1))
     for _ in range(20):
-        values, logits = ours.forward(with_ones(rows))
-        ours.step(ours.gradients(values, 2.0 * logits / 16))
+        outputs = ours(with_ones(rows).expand(2, -1, -1))[..., 0]
+        ours.descend(outputs.square().sum() / 16)
         for network in theirs:
             network.descend(network(rows[0]).square().mean())
     for one, other in zip(ours.weights(), theirs, strict=True):
@@ -214,24 +227,21 @@ def test_gradients_of_the_generator_are_those_of_autograd(given_labels: bool) ->
     # Through critic, head and generator: numbers, gaps, categories, labels.
     schema = Schema(columns=MIXED.columns, label="pet")
     head = Head(schema, given=given_labels)
-    networks = initial(1, [6, 18, head.inputs], rng_of(1, "generator"), gain=3.0)
-    critic = initial(1, [head.width, 5, 1], rng_of(1, "critic"))
-    ours = Generators([networks], rate=0.01, betas=(0.5, 0.999))
-    judge = Critics([critic], rate=0.01, betas=(0.5, 0.999))
+    makes, judges = _perceptron(18), _perceptron(5)
+    networks = draw_weights(makes.layers(6, head.inputs), rng_of(1, "generator"), gain=3.0)
+    critic = draw_weights(judges.layers(head.width, 1), rng_of(1, "critic"))
+    ours, judge = Networks([networks], makes, DESCENT), Networks([critic], judges)
     public = TrainingSettings(learning_rate=0.01)
     theirs, their_judge = Network(networks, 0, public), Network(critic, 0, public)
     labels = torch.eye(2)[torch.arange(40) % 2][:, : head.classes]
     for step in range(10):
         inputs = torch.randn(40, 6, generator=_torch_rng(step))
         noise = _streams(step).gumbel(40, head.choices)
-        values, raw = ours.forward(with_ones(inputs[None]))
-        generated = head(raw, noise, labels[None])
-        seen, logits = judge.forward(generated.records)
-        slope = judge.back(seen, torch.ones_like(logits))
-        ours.descend(values, head.backward(generated, slope))
+        generated = head(ours(with_ones(inputs[None])), noise, labels[None])
+        ours.descend(judge(generated)[..., 0].sum())
         records = records_of(theirs(inputs), noise[0], labels, head)
         np.testing.assert_allclose(
-            generated.records[0, :, : head.width].numpy(), records.detach().numpy(), atol=1e-5
+            generated[0, :, : head.width].detach().numpy(), records.detach().numpy(), atol=1e-5
         )
         theirs.descend(their_judge(records).sum())
     for here, there in zip(ours.weights()[0], theirs.weights(), strict=True):
@@ -242,7 +252,7 @@ def _generated(head: Head, raw: Tensor, labels: Tensor, *, seed: int) -> npt.NDA
     """Records [n, width] in the schema's order, of raw outputs [n, inputs]."""
     noise = _streams(seed).gumbel(len(raw), head.choices)
     filled = torch.nn.functional.pad(raw, (0, padded(head.inputs) - head.inputs))[None]
-    records = head(filled, noise, labels[None]).records[0].double().numpy()
+    records = head(filled, noise, labels[None])[0].double().numpy()
     assert (records[:, head.width] == 1).all()
     assert not records[:, head.width + 1 :].any()
     rows = np.empty((len(raw), head.width))
@@ -278,8 +288,9 @@ def test_categories_are_drawn_with_their_softmax_probabilities() -> None:
 def _labels(proportions: tuple[float, ...], n: int) -> Tensor:
     schema = Schema(columns=MIXED.columns, label="job" if len(proportions) == 3 else "pet")
     head = Head(schema, given=True)
-    weights = initial(1, [4 + head.classes, head.inputs], np.random.default_rng(0))
-    networks = Generators([weights], rate=0.0, betas=(0.0, 0.0))
+    shape = _perceptron()
+    weights = draw_weights(shape.layers(4 + head.classes, head.inputs), np.random.default_rng(0))
+    networks = Networks([weights], shape)
     source = RecordSource(networks, _streams(1), head, [proportions], width=4, device=CPU)
     return source.draw(n).labels[0]
 
@@ -303,11 +314,11 @@ def test_a_proportion_of_zero_is_never_drawn() -> None:
 
 def test_gradients_reach_every_raw_output() -> None:
     head = Head(MIXED)
-    raw = torch.randn(1, 50, padded(head.inputs), generator=_torch_rng(1))
+    raw = torch.randn(1, 50, padded(head.inputs), generator=_torch_rng(1), requires_grad=True)
     generated = head(raw, _streams(1).gumbel(50, head.choices), torch.empty(1, 50, 0))
     weights = torch.randn(width(MIXED), generator=_torch_rng(2))
-    slope = with_ones(weights.expand(1, 50, -1))
-    gradient = head.backward(generated, slope).abs().sum(dim=1)[0]
+    (slopes,) = torch.autograd.grad((generated[..., : len(weights)] * weights).sum(), raw)
+    gradient = slopes.abs().sum(dim=1)[0]
     assert (gradient[: head.inputs] > 0).all()
     assert not gradient[head.inputs :].any()
 

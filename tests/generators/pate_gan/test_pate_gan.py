@@ -21,7 +21,7 @@ from dpaudit.model.encoding import encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator, Model
-from dpaudit_generators.networks.stack import Critics
+from dpaudit_generators.networks.stack import Networks
 from dpaudit_generators.pate import LabelReleases
 from dpaudit_generators.pate_gan import Bounds, PateGan, PateGanModel, training
 from dpaudit_generators.pate_gan.settings import Records
@@ -117,12 +117,12 @@ class Watch:
 
         class Watched(Teachers):
             def __init__(
-                self, networks: Critics, records: Sequence[Records], *, device: Any
+                self, networks: Networks, records: Sequence[Records], *, device: Any
             ) -> None:
                 super().__init__(networks, records, device=device)
                 watch.networks, watch.owned = networks, records[0].owned
 
-        self.networks: Critics
+        self.networks: Networks
         self.owned: Sequence[Any] = []
         monkeypatch.setattr(training, "Teachers", Watched)
         monkeypatch.setattr(LabelReleases, "release", fixed)

@@ -24,7 +24,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators import pate
 from dpaudit_generators.marginals import Marginals, TreeBatch, deviations, release
-from dpaudit_generators.networks.stack import Critics
+from dpaudit_generators.networks.stack import Networks
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import PateGan, PateGanMarginals, PateGanModel, training
 from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
@@ -83,7 +83,7 @@ class Trace:
 
         class Watched(Teachers):
             def __init__(
-                self, networks: Critics, records: Sequence[Records], *, device: torch.device
+                self, networks: Networks, records: Sequence[Records], *, device: torch.device
             ) -> None:
                 super().__init__(networks, records, device=device)
                 trace.owned = records[0].owned

@@ -14,6 +14,8 @@ from torch.nn.functional import relu
 from dpaudit.account import Mechanism
 from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 from dpaudit.seeds import rng_of
+from dpaudit_generators.networks.architecture import Activation, Architecture, Start
+from dpaudit_generators.networks.stack import draw_weights
 from dpaudit_generators.published import critic, recipes
 from dpaudit_generators.published.critic import (
     Minibatches,
@@ -21,8 +23,7 @@ from dpaudit_generators.published.critic import (
     flipped,
     noise_of,
 )
-from dpaudit_generators.published.networks import drawn
-from dpaudit_generators.published.recipes import Activation, Architecture, Start, Switch
+from dpaudit_generators.published.recipes import Switch
 from dpaudit_generators.published.teachers import Partition
 from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
 
@@ -137,7 +138,7 @@ def by_autograd(one, settings):
 
     def tensors(purpose, *widths):
         layers = Architecture(hidden=widths[1:-1]).layers(widths[0], widths[-1])
-        weights = drawn(Start.HE, layers, rng_of(one.seed, purpose))
+        weights = draw_weights(layers, rng_of(one.seed, purpose), start=Start.HE)
         return [torch.tensor(part[0], requires_grad=True) for part in weights]
 
     def network(weights, rows, hidden):
@@ -195,7 +196,7 @@ def test_weights_are_those_of_autograd(law, given):
     one, settings = subject(1, given=given), replace(SETTINGS, law=law)
     ((mine, *_),) = train_critics([one], settings=settings)
     layers = Architecture(hidden=(13, 11)).layers(3 + given, 13)
-    start = drawn(Start.HE, layers, rng_of(1, "generator weights"))
+    start = draw_weights(layers, rng_of(1, "generator weights"), start=Start.HE)
     for part, other, before in zip(mine, by_autograd(one, settings), start, strict=True):
         np.testing.assert_allclose(part[0], other, atol=1e-4)
         assert np.abs(other - before[0]).max() > 1e-2  # it moved by far more

@@ -9,18 +9,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from dpaudit_generators.networks.model import flat
-from dpaudit_generators.networks.stack import with_ones
-from dpaudit_generators.published import recipes
-from dpaudit_generators.published.networks import Networks, drawn
-from dpaudit_generators.published.recipes import (
+from dpaudit_generators.networks.architecture import (
     Activation,
     Architecture,
+    Descent,
     Layer,
-    Loss,
     Shortcut,
     Start,
 )
+from dpaudit_generators.networks.model import flat
+from dpaudit_generators.networks.stack import Adam, Networks, draw_weights, steepness, with_ones
+from dpaudit_generators.published import recipes
+from dpaudit_generators.published.recipes import Loss
 from dpaudit_generators.published.student import Dropouts, Likeness, Students
 from dpaudit_generators.published.teachers import NetworkTeachers, Partition
 from dpaudit_generators.published.trainee import Form, PublishedSettings, PublishedTrainee
@@ -47,14 +47,13 @@ def plain(shape: Architecture, weights: list[Tensor], rows: Tensor) -> Tensor:
 
 def parameters(shape: Architecture, inputs: int, seed: int) -> list[Tensor]:
     layers = shape.layers(inputs, 1)
-    found = drawn(Start.BY_INPUTS, layers, np.random.default_rng(seed))
+    found = draw_weights(layers, np.random.default_rng(seed), start=Start.BY_INPUTS)
     return [torch.tensor(part[0], requires_grad=True) for part in found]
 
 
 def networks(shape: Architecture, weights: list[Tensor]) -> Networks:
     arrays = tuple(part.detach().numpy().reshape(1, -1, part.shape[-1]) for part in weights)
-    recipe = replace(recipes.synthcity(3), student=shape)
-    return Networks([arrays], shape, recipe)
+    return Networks([arrays], shape, recipes.synthcity(3).descent)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -65,8 +64,8 @@ def test_outputs_and_steepness_are_those_of_plain_torch(shape: Architecture) -> 
     torch.testing.assert_close(mine(stacked)[0, :, :1], plain(shape, weights, rows))
     rows.requires_grad_()
     (slopes,) = torch.autograd.grad(plain(shape, weights, rows).sum(), rows, create_graph=True)
-    length = slopes.norm(dim=1, keepdim=True)
-    found = mine.steepness(stacked)
+    length = slopes.norm(dim=1)
+    found = steepness(lambda at: mine(at)[..., 0], stacked, 6)
     torch.testing.assert_close(found[0], length)
     wanted = torch.autograd.grad(((length - 1.0) ** 2).mean(), weights[0])[0]
     (own,) = torch.autograd.grad([((found - 1.0) ** 2).mean()], [mine.parameters[0]])
@@ -85,18 +84,29 @@ def test_shortcuts_that_append_widen_the_layers_behind_them() -> None:
 def test_starts() -> None:
     rng = np.random.default_rng(0)
     layers = [Layer(400, 300)]
-    weight, bias = drawn(Start.HE, layers, rng, k=2)
+    weight, bias = draw_weights(layers, rng, k=2, start=Start.HE)
     assert weight.shape == (2, 400, 300)
     assert weight.std() == pytest.approx((2 / 400) ** 0.5, rel=0.02)
     assert np.abs(weight).max() > 3 * weight.std()  # normal, not uniform
     assert not bias.any()
-    weight, bias = drawn(Start.GLOROT_BIASED, layers, rng)
+    weight, bias = draw_weights(layers, rng, start=Start.GLOROT_BIASED)
     assert np.abs(weight).max() == pytest.approx((6 / 700) ** 0.5, rel=0.01)
     assert (bias == np.float32(0.01)).all()
-    assert not drawn(Start.GLOROT, layers, rng)[1].any()
-    weight, bias = drawn(Start.BY_INPUTS, layers, rng)
+    assert not draw_weights(layers, rng, start=Start.GLOROT)[1].any()
+    weight, bias = draw_weights(layers, rng, start=Start.BY_INPUTS)
     assert np.abs(weight).max() == pytest.approx(0.05, rel=0.01)
     assert 0.04 < np.abs(bias).max() <= 0.05
+
+
+def test_a_transposed_gradient_moves_the_weights_that_it_is_of() -> None:
+    gradient = torch.randn(2, 16, 32, generator=torch.Generator().manual_seed(1)).transpose(1, 2)
+    moved = []
+    for form in (gradient, gradient.contiguous()):
+        weight = torch.zeros(2, 32, 16)
+        Adam([weight], Descent(0.1, (0.9, 0.999)))([form])
+        moved.append(weight)
+    torch.testing.assert_close(moved[0], -0.1 * gradient.sign())
+    assert torch.equal(*moved)
 
 
 def test_a_gradient_beyond_the_norm_is_shrunk_to_it() -> None:
@@ -106,9 +116,8 @@ def test_a_gradient_beyond_the_norm_is_shrunk_to_it() -> None:
     rows = with_ones(torch.rand(1, 7, 6))
     steps = {}
     for norm in (0.0, 0.01, 1e6):
-        mine = Networks([arrays], shape, recipe, norm=norm)
-        outputs = mine(rows)
-        mine.descend([outputs], [torch.ones_like(outputs)])
+        mine = Networks([arrays], shape, recipe.descent._replace(norm=norm))
+        mine.descend(mine(rows).sum())
         steps[norm] = np.abs(
             flat(mine.weights([0])[0]) - np.concatenate([a.ravel() for a in arrays])
         ).max()
@@ -142,10 +151,14 @@ def test_slopes_of_a_critic_with_means() -> None:
     recipe = replace(recipes.synthcity(3), loss=Loss.MEANS)
     students = Students([1], form=form, recipe=recipe)
     target = torch.tensor([[1.0, 0.0, 0.0, 1.0, 1.0]])
-    slope = students._slope(torch.zeros(1, 5, 16), target, batch=5)
-    assert slope[0, :, 0].tolist() == pytest.approx([-1 / 3, 1 / 2, 1 / 2, -1 / 3, -1 / 3])
-    one = students._slope(torch.zeros(1, 5, 16), torch.ones(1, 5), batch=5)
-    assert one[0, :, 0].tolist() == pytest.approx([-0.2] * 5)
+    outputs = torch.zeros(1, 5, requires_grad=True)
+
+    def slopes(labels: Tensor) -> list[float]:
+        (slope,) = torch.autograd.grad(students._loss(outputs, labels, batch=5), outputs)
+        return slope[0].tolist()
+
+    assert slopes(target) == pytest.approx([-1 / 3, 1 / 2, 1 / 2, -1 / 3, -1 / 3])
+    assert slopes(torch.ones(1, 5)) == pytest.approx([-0.2] * 5)
 
 
 def test_likeness_is_the_cross_entropy_of_the_columns_that_conditions_are_about() -> None:
