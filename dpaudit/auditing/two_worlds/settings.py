@@ -52,6 +52,8 @@ class TwoWorlds(ShadowModelSettings):
             trainings.
         probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap: from 400
             shadow models on.
+        ignore_bits: Whether attacks do without the last bits of floating-point numbers: leaks that
+            only these bits show stay unseen.
 
     Raises:
         SettingsError: If a setting is out of range, or two of them name the target.
@@ -68,6 +70,7 @@ class TwoWorlds(ShadowModelSettings):
     threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
     sequential: bool = False
     probe: Annotated[bool, Option(by_name=True)] = True
+    ignore_bits: Annotated[bool, Option(by_name=True)] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
