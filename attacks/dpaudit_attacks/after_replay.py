@@ -69,7 +69,9 @@ class AfterReplay(ClassifierAttack):
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
         picked = _selected_features(self.record, len(game.schema.columns))
-        return tuple(name for _, features in picked for name in features)
+        known = {name: name for attack, _ in picked for name in attack.feature_names(game)}
+        # The attack's own names, not equal ones: they say which features read last bits.
+        return tuple(known.get(name, name) for _, features in picked for name in features)
 
     def features_many(self, values: FloatArray, game: GameView) -> FloatArray:
         """Features [M, f] of the values [M, n, d] of many synthetic tables."""

@@ -83,6 +83,7 @@ def conclude(run: Run[Any], findings: Findings, *, reuse: Check) -> AuditRecord:
         failures=counts.failed,
         failure_reasons=failure_reasons(findings.trials),
         leaks=findings.leaks,
+        proved_without_bits=findings.proved_without_bits,
         attack=best.name if best else None,
         attacks=findings.attacks,
         threshold=best.threshold if best else None,

@@ -150,6 +150,8 @@ class Findings:
         best: The attack with the largest bound; None if none was scored.
         attacks: Every attack that was scored at a threshold.
         leaks: Features that carry the best attack.
+        proved_without_bits: What an audit of the same trials proves without the last bits of
+            numbers; None unless these carry a bound above the claim.
         checks: Checks of the run; empty only if a control ended the audit.
         unit: What a larger audit would need more of.
         access: What the attacker sees in addition to synthetic rows; None if nothing.
@@ -164,6 +166,7 @@ class Findings:
     best: BestAttack | None = None
     attacks: tuple[AttackOutcome, ...] = ()
     leaks: tuple[Leak, ...] = ()
+    proved_without_bits: float | None = None
     checks: tuple[Check, ...] = ()
     unit: SampleUnit = SampleUnit.TRIALS
     access: Access | None = None

@@ -100,14 +100,21 @@ class StoredOutcomes(Mapping[Trial, StoredOutcome]):
         """All outcomes, one by one."""
         return self._walk(self._role)
 
-    def features(self, trials: Sequence[Trial], place: slice = slice(None)) -> StoredFeatures:
+    def features(
+        self,
+        trials: Sequence[Trial],
+        place: slice = slice(None),
+        *,
+        left_out: BoolArray | None = None,
+    ) -> StoredFeatures:
         """The features of some finished trials, read only when they are needed.
 
         Args:
             trials: The trials, in the order of the rows.
             place: Slice of their features, such as those of one attack.
+            left_out: Which of these read as 0 in every trial; None for none.
         """
-        return StoredFeatures(trials, place, self._vectors)
+        return StoredFeatures(trials, place, self._vectors, left_out)
 
 
 @dataclass(frozen=True)
@@ -120,11 +127,13 @@ class StoredFeatures:
         trials: The trial of each row.
         place: Slice of the features of a trial.
         vectors: Reads all features of trials, one by one.
+        left_out: Which features of the slice read as 0; None for none.
     """
 
     trials: Sequence[Trial]
     place: slice
     vectors: Callable[[Iterable[Trial]], Iterator[FloatArray]]
+    left_out: BoolArray | None = None
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -146,6 +155,8 @@ class StoredFeatures:
             elif matrix.shape[1:] != features.shape:
                 raise AttackError("an attack must give the same number of features of every table")
             matrix[position] = features
+        if self.left_out is not None and matrix.size:
+            matrix[:, self.left_out] = 0.0
         return matrix
 
 

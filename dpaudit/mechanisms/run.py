@@ -33,6 +33,7 @@ from dpaudit.model.setting import (
     NumberRange,
     check_number,
 )
+from dpaudit.results.phrases import FLOATING_POINT_REMEDY, IN_FLOATING_POINT
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream
 
@@ -89,7 +90,7 @@ class MechanismResult:
 
     def __str__(self) -> str:
         """The result as every command prints its own: a headline and rows, 80 columns."""
-        where = " in floating point" if self.is_floating_point else ""
+        where = IN_FLOATING_POINT if self.is_floating_point else ""
         low, high = (f"{end:.3g}" for end in self.interval)
         rows = [
             Row("event", self.event),
@@ -100,7 +101,7 @@ class MechanismResult:
             Row("interval", f"the epsilon of this event lies in {low} to {high}"),
         ]
         if self.is_floating_point:
-            rows.append(Row("next", "round outputs to a public grid, or draw discrete noise"))
+            rows.append(Row("next", FLOATING_POINT_REMEDY))
         elif self.verdict is Verdict.CONSISTENT and self.needed is not None:
             needs = f"{self.needed:,} counted draws, if these frequencies are true"
             rows.append(Row("next", needs))

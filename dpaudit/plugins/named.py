@@ -125,7 +125,7 @@ class NamedAttack(NamedTuple):
         """
         with refusing(f"attack {self.name}: its feature_names raises", as_error=AttackError):
             return tuple(
-                FeatureName(name.column, f"{name.feature}{table and f' in {table}'}")
+                name._replace(feature=f"{name.feature}{table and f' in {table}'}")
                 for table, table_view in self._views(view).items()
                 for name in self.attack.feature_names(table_view)
             )

@@ -230,6 +230,10 @@ class FeatureName(NamedTuple):
         return f"{spelled} ({self.column})"
 
 
+class LastBitsName(FeatureName):
+    """The name of a number that the last bits of floating-point numbers decide."""
+
+
 class Scorer(Protocol):
     """A trained membership classifier."""
 

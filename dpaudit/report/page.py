@@ -32,7 +32,7 @@ class Page(NamedTuple):
 
     Attributes:
         verdict: Gives the heading its colour and its sign.
-        word: The first word of the heading, in capitals.
+        word: The verdict in the heading, in capitals, and whether it is in floating point.
         finding: The rest of the heading.
         about: The line above it: the command and its subject.
         date: Day of the findings; None if it is not known.

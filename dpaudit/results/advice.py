@@ -16,8 +16,9 @@ from dpaudit.model.claim import (
 )
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
+from dpaudit.results.phrases import FLOATING_POINT_REMEDY
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import is_withheld
+from dpaudit.results.sentences import capitalised, is_withheld
 from dpaudit.results.verdict import Verdict, exceeds_claim
 
 EXPLAINED_MODELS: Final = 400
@@ -108,7 +109,9 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
 
 
 def _cause(result: AuditRecord, run: str) -> NextStep:
-    """How to find what an attack saw."""
+    """How to find what an attack saw, or to end what is known."""
+    if result.is_floating_point:
+        return NextStep(f"{capitalised(FLOATING_POINT_REMEDY)}, then audit again.")
     if any(leak.column == THE_TRIAL for leak in result.leaks[:1]):
         return NextStep(
             "Find out why: what depends on the record is how a training runs (What leaks), not the "

@@ -61,6 +61,15 @@ def carrier(leaks: Sequence[Leak], checks: Sequence[Check] = ()) -> Carrier:
     return Carrier.MANY if len(alone) > 1 else Carrier.NONE
 
 
+def carriers(leaks: Sequence[Leak]) -> list[Leak]:
+    """The features that an attack needs, or that separate the worlds alone."""
+    return [
+        leak
+        for leak in leaks
+        if leak.importance >= NEGLIGIBLE or (leak.separation or 0.0) >= SEPARATES
+    ]
+
+
 def by_importance(leaks: Sequence[Leak]) -> list[Leak]:
     """Features by importance; by separation if they are redundant, as none is important then."""
     by_separation = sorted(leaks, key=lambda leak: -(leak.separation or 0.0))

@@ -14,6 +14,12 @@ CURVE_FACTOR: Final = (
 )
 INFERRED: Final = "bounds and categories were inferred from the table itself"
 PUBLIC_SCHEMA: Final = "write a public schema (start from dpaudit schema) and give it with --schema"
+IN_FLOATING_POINT: Final = " in floating point"
+"""After the verdict, if only the last bits of numbers prove a violation."""
+FLOATING_POINT_REMEDY: Final = (
+    "round outputs to a public grid, draw discrete noise, or use the snapping mechanism"
+)
+"""What ends a leak in floating point."""
 NOTHING_DETECTED: Final = "detects no leak with 80 % power"
 
 

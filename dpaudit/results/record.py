@@ -380,6 +380,10 @@ class AuditRecord(Document):
         failure_reasons: The failed trials grouped by what went wrong.
         leaks: Features that carry the deciding attack, the most important first; if they repeat
             each other and none is important alone, the most separating first.
+        proved_without_bits: What an audit of the same trials proves without the last bits of
+            floating-point numbers (the setting ignore_bits), at the same confidence by itself. If
+            the claim allows it, the violation is in floating point. Absent unless these bits
+            carry a bound above the claim, and from a sequential audit that stopped early.
         attack: Name of the deciding attack; null if no trial was scored.
         attacks: Every attack that was scored.
         threshold: Threshold of the deciding attack; null if no trial was scored.
@@ -435,6 +439,7 @@ class AuditRecord(Document):
     failures: Mapping[World, Whole]
     failure_reasons: tuple[FailureReason, ...]
     leaks: tuple[Leak, ...]
+    proved_without_bits: NonNegative | None = field(default=None, metadata=OPTIONAL)
     attack: str | None
     attacks: tuple[AttackOutcome, ...]
     threshold: Threshold | None
@@ -482,6 +487,13 @@ class AuditRecord(Document):
         if self.verdict is Verdict.MEASURED:
             return bool(self.proved)
         return self.verdict is Verdict.VIOLATION and exceeds_claim(self)
+
+    @property
+    def is_floating_point(self) -> bool:
+        """Whether only the last bits of floating-point numbers prove the violation."""
+        without = self.proved_without_bits
+        alone = self.verdict is Verdict.VIOLATION and not self.probe_proofs
+        return alone and without is not None and without <= self.claim.value
 
     @property
     def decided_by(self) -> BoundEntry | None:

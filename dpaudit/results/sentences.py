@@ -32,6 +32,8 @@ from dpaudit.results.leaks import Carrier, carrier, leaks_in
 from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (
     CURVE_FACTOR,
+    FLOATING_POINT_REMEDY,
+    IN_FLOATING_POINT,
     INFERRED,
     NOTHING_DETECTED,
     PUBLIC_SCHEMA,
@@ -86,6 +88,7 @@ class Conclusion(NamedTuple):
         power: What could have been proved; None if nothing was scored.
         probe_alarms: What probes before the audit warn of.
         failed_parts: What made the audit invalid.
+        is_floating_point: Whether only the last bits of numbers prove the violation.
     """
 
     verdict: Verdict
@@ -95,6 +98,7 @@ class Conclusion(NamedTuple):
     power: Power | None
     probe_alarms: tuple[ProbeAlarm, ...] = ()
     failed_parts: tuple[str, ...] = ()
+    is_floating_point: bool = False
 
 
 class ClaimAndProof(NamedTuple):
@@ -115,7 +119,8 @@ def headline(result: AuditRecord | Conclusion) -> str:
     if result.verdict is Verdict.VIOLATION:
         named = _proving_probes(result)
         evidence = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
-        return f"VIOLATION{HEADLINE_GAP}claimed {noun} {claimed}, {evidence}"
+        where = IN_FLOATING_POINT if result.is_floating_point else ""
+        return f"VIOLATION{where}{HEADLINE_GAP}claimed {noun} {claimed}, {evidence}"
     # A bound above the claim was withheld.
     undisputed = result.proved is not None and not exceeds_claim(result)
     text = {
@@ -141,6 +146,7 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
     if result.verdict is Verdict.VIOLATION:
         return (
             *_violation(result, claim, true),
+            *_without_bits(result),
             f"Do not rely on {_relied_on(result.claim, claimed)} for tables of this generator, "
             "including those already released.",
             *explained,
@@ -188,6 +194,19 @@ def _violation(result: AuditRecord, claim: str, true: str) -> tuple[str, ...]:
     return (
         f"{claim} {_proofs(result)}",
         f"The attacks prove less: {_lower(true)}.",
+    )
+
+
+def _without_bits(result: AuditRecord) -> tuple[str, ...]:
+    """What is proved without the last bits of numbers, where these carry a violation."""
+    if result.proved_without_bits is None:
+        return ()
+    proved = f"{result.claim.quantity.noun} at least {rounded_down(result.proved_without_bits)}"
+    if not result.is_floating_point:
+        return (f"Without the last bits of numbers the same models prove {proved}.",)
+    return (
+        "The violation is in floating point: without the last bits of numbers the same models "
+        f"prove {proved}, which the claim allows. To end it, {FLOATING_POINT_REMEDY}.",
     )
 
 

@@ -55,6 +55,7 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         *_bound(result),
         attack_row(result),
         *_leak(result),
+        *_bits(result),
         *_target(result),
         *_power(result),
         _checks(result),
@@ -190,6 +191,14 @@ def _leak(result: AuditRecord) -> list[Row]:
         if LABEL_WIDTH + len(text) + len(other) + 2 <= TERMINAL_WIDTH:  # whole names only
             text = f"{text}; {other}"
     return [Row("leak", text)]
+
+
+def _bits(result: AuditRecord) -> list[Row]:
+    """What is proved without the last bits of numbers, where these carry the attack."""
+    if result.proved_without_bits is None or not result.proves_leak:
+        return []
+    proved = rounded_down(result.proved_without_bits)
+    return [Row("bits", f"{proved} without the last bits of numbers (--set ignore-bits=true)")]
 
 
 def _power(result: AuditRecord) -> list[Row]:

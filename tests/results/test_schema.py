@@ -16,7 +16,8 @@ from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
 
 NAMES = [field.name for field in fields(AuditRecord)]
-OPTIONAL = {"access", "date", "detectable_gaussian", "fresh", "probes", "reach", "replay"}
+OPTIONAL = {"access", "date", "detectable_gaussian", "fresh", "probes", "proved_without_bits"}
+OPTIONAL |= {"reach", "replay"}
 """Absent where it is not known, or where none was run."""
 
 FITS = jsonschema.Draft202012Validator(result_schema())

@@ -17,6 +17,7 @@ from dpaudit.results.sentences import (
     lead,
     reaches_limit,
 )
+from dpaudit.results.summary import rows
 
 Make = Callable[..., AuditRecord]
 
@@ -25,6 +26,15 @@ Make = Callable[..., AuditRecord]
     ("changes", "expected"),
     [
         ({}, "VIOLATION  claimed epsilon 1, empirical epsilon at least 3.21 (95 % confidence)"),
+        (
+            {"proved_without_bits": 0.987},
+            "VIOLATION in floating point  claimed epsilon 1, empirical epsilon at least 3.21 (95 % "
+            "confidence)",
+        ),
+        (
+            {"proved_without_bits": 1.5},
+            "VIOLATION  claimed epsilon 1, empirical epsilon at least 3.21 (95 % confidence)",
+        ),
         (
             {"verdict": "consistent"},
             "CONSISTENT  no violation of epsilon 1 found; detects epsilon 1.76 with 80 % power; "
@@ -57,6 +67,17 @@ Make = Callable[..., AuditRecord]
 )
 def test_headline(changes: dict[str, Any], expected: str, record_of: Make) -> None:
     assert headline(record_of(**changes)) == expected
+
+
+@pytest.mark.parametrize("proved", [0.987, 1.5])
+def test_what_is_proved_without_last_bits_stands_beside_the_bound(
+    proved: float, record_of: Make
+) -> None:
+    record = record_of(proved_without_bits=proved)
+    assert f"epsilon at least {proved}" in " ".join(lead(record))
+    assert ("public grid" in " ".join(lead(record))) == (proved <= 1.0)
+    [row] = [row.fact for row in rows(record) if row.label == "bits"]
+    assert row.startswith(f"{proved} ")
 
 
 def test_headline_of_an_audit_that_never_ran(never_run: AuditRecord) -> None:

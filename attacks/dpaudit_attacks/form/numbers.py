@@ -11,7 +11,13 @@ from typing import Final
 import numpy as np
 
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, IntArray
+from dpaudit.plugins.protocols import (
+    BoolArray,
+    FeatureName,
+    FloatArray,
+    IntArray,
+    LastBitsName,
+)
 from dpaudit_attacks.columns import round_sums, slot_counts
 from dpaudit_attacks.form.rows import longest_run
 from dpaudit_attacks.form.view import (
@@ -193,7 +199,12 @@ def bits_values(view: TableView) -> FloatArray:
     return flat([*np.moveaxis(finer, -1, 0), mean])
 
 
-BITS = FeatureGroup(lambda schema: labelled(continuous_names(schema), LAST_BITS), bits_values)
+def bits_names(schema: Schema) -> list[FeatureName]:
+    """Names of the features; see `bits_values`."""
+    return [LastBitsName(*name) for name in labelled(continuous_names(schema), LAST_BITS)]
+
+
+BITS = FeatureGroup(bits_names, bits_values)
 
 
 MOMENT_LABELS: Final = (

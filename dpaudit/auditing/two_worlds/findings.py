@@ -39,9 +39,9 @@ from dpaudit.game.trial import Outcome, Role, Trial
 from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.model.claim import Claim
 from dpaudit.plugins.access import AnyAttack, access_of
-from dpaudit.plugins.protocols import FeatureName, FloatArray, World, is_seedable
+from dpaudit.plugins.protocols import FeatureName, FloatArray, LastBitsName, World, is_seedable
 from dpaudit.results.game import AttackOutcome
-from dpaudit.results.leaks import by_importance
+from dpaudit.results.leaks import by_importance, carriers
 from dpaudit.results.record import ControlOutcome, Leak, SameTables, TargetOfAudit
 from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power
@@ -118,6 +118,7 @@ def find(
     # Of an audit that stopped early later attacks learnt more, so scores may drift.
     if deciding is not None and not deciding.evaluation.stopped_early:
         checks += _check_scores(spec, order, deciding, claim=claim, left=left)
+    leaks = _leaks(spec, deciding) if deciding else ()
     return Findings(
         outcome=TwoWorldsOutcome(sequential=_sequential(spec, deciding, trials=len(order))),
         claim=claim,
@@ -127,7 +128,10 @@ def find(
         power=left,
         best=None if deciding is None else _best_attack(deciding),
         attacks=tuple(_attack_outcome(attack) for attack in attacked),
-        leaks=_leaks(spec, deciding) if deciding else (),
+        leaks=leaks,
+        proved_without_bits=(
+            _proved_without_bits(spec, stored, deciding, leaks, claim) if deciding else None
+        ),
         checks=tuple(checks),
         access=_access(spec),
     )
@@ -200,6 +204,28 @@ def _leaks(spec: TwoWorldSpec, deciding: Attacked) -> tuple[Leak, ...]:
         most=MOST_LEAKS,
         rng=spec.stream("explain").rng(),
     )
+
+
+def _proved_without_bits(
+    spec: TwoWorldSpec,
+    stored: StoredOutcomes,
+    deciding: Attacked,
+    leaks: Sequence[Leak],
+    claim: Claim,
+) -> float | None:
+    """What an audit of the same trials proves without last bits; None if these carry nothing.
+
+    Other features carry the attack too, as far as the claim allows, so which of them matter does
+    not tell: the attacks are fitted again.
+    """
+    if deciding.evaluation.proved <= claim.value or deciding.evaluation.stopped_early:
+        return None
+    names = deciding.attack.feature_names(spec.game.view)
+    bits = {name for name in names if isinstance(name, LastBitsName)}
+    if not any((leak.column, leak.feature) in bits for leak in carriers(leaks)):
+        return None
+    settings = spec.settings.with_game(ignore_bits=True)
+    return best(attack_all(spec, stored, Role.AUDIT, settings, claim)).evaluation.proved
 
 
 def _replay_check(spec: TwoWorldSpec, replays: Sequence[Replay]) -> Check:

@@ -47,6 +47,8 @@ class TwoWorlds(ShadowModelSettings):
             trainings.
         probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap, in audits
             that are not smaller than `effort` quick.
+        ignore_bits: Whether attacks do without the last bits of floating-point numbers: leaks that
+            only these bits show stay unseen.
 
     Raises:
         SettingsError: If a setting is out of range, or two of them name the target.
@@ -62,6 +64,7 @@ class TwoWorlds(ShadowModelSettings):
     bound: Annotated[BoundedNumber, Option("NUMBER", by_name=True)] = BoundedNumber.EPSILON
     threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
     sequential: bool = False
+    ignore_bits: Annotated[bool, Option(by_name=True)] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,7 +39,7 @@ from dpaudit.plugins.named import (
     NamedAttack,
     claim_if_any,
 )
-from dpaudit.plugins.protocols import BoolArray, Generator, World, trains_many
+from dpaudit.plugins.protocols import BoolArray, Generator, LastBitsName, World, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import Selection
 from dpaudit.seeds import Stream
@@ -189,6 +189,12 @@ class TwoWorldSpec(AuditSpec):
         measured = [access_of(attack) is Access.TIMING for _, attack in self.attacks]
         return np.repeat(~np.array(measured), self.widths)
 
+    @cached_property
+    def last_bits(self) -> BoolArray:
+        """Which features [f] the last bits of floating-point numbers decide."""
+        names = [name for named in self.attacks for name in named.feature_names(self.game.view)]
+        return np.array([isinstance(name, LastBitsName) for name in names], dtype=np.bool_)
+
     @property
     def own_specification(self) -> dict[str, Any]:
         """Target, attacks, number of shadow models, and use of the error probability."""
@@ -206,7 +212,7 @@ class TwoWorldSpec(AuditSpec):
             **({"access": game.access.value} if beyond else {}),
             **({"bound": game.bound.value} if isinstance(self.claim, DeltaClaim) else {}),
             "attacks": self.attacks_specified,
-            **game.plain(*_WRITTEN_APART),
+            **game.plain(*_WRITTEN_APART, *(() if game.ignore_bits else ("ignore_bits",))),
         }
 
     @property

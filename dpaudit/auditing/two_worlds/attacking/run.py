@@ -52,10 +52,17 @@ _SURE: Final = 0.5
 
 
 class FeatureSlice(NamedTuple):
-    """An attack on tables and where its features lie in the vector of a trial."""
+    """An attack on tables and where its features lie in the vector of a trial.
+
+    Attributes:
+        attack: The attack.
+        place: Where its features lie.
+        left_out: Which of its features it does without; None for none.
+    """
 
     attack: NamedAttack
     place: slice
+    left_out: BoolArray | None = None
 
     def usable(self, ends: Sequence[StoredOutcome]) -> list[Trial]:
         """Trials that finished."""
@@ -63,7 +70,7 @@ class FeatureSlice(NamedTuple):
 
     def rows(self, outcomes: StoredOutcomes, trials: Sequence[Trial]) -> FeatureRows:
         """This attack's features of some finished trials, read when they are needed."""
-        return outcomes.features(trials, self.place)
+        return outcomes.features(trials, self.place, left_out=self.left_out)
 
 
 class EndingFeatures(NamedTuple):
@@ -125,10 +132,12 @@ def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
 def candidates(audit: TwoWorldSpec, settings: AuditSettings[TwoWorlds]) -> list[FeatureSlice]:
     """The attacks on tables that may be scored: also their combination if one is selected."""
     slices = feature_slices(audit)
-    if len(slices) == 1 or settings.game.multiplicity is not Multiplicity.SELECT:
+    if len(slices) > 1 and settings.game.multiplicity is Multiplicity.SELECT:
+        together = NamedAttack(COMBINED, Combined(audit.attacks, audit.widths))
+        slices.append(FeatureSlice(together, slice(0, sum(audit.widths))))
+    if not settings.game.ignore_bits:
         return slices
-    together = NamedAttack(COMBINED, Combined(audit.attacks, audit.widths))
-    return [*slices, FeatureSlice(together, slice(0, sum(audit.widths)))]
+    return [of._replace(left_out=audit.last_bits[of.place]) for of in slices]
 
 
 def member_of(trials: Sequence[Trial]) -> BoolArray:

@@ -1,0 +1,101 @@
+"""Noise drawn in floating point: what its last bits prove, and what is proved without them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpaudit
+from dpaudit.model.column import Kind
+from dpaudit.report.render import render_html, render_markdown
+from dpaudit.results.advice import next_step
+from dpaudit.results.document import to_document
+from dpaudit.results.phrases import IN_FLOATING_POINT
+
+SCHEMA = dpaudit.Schema(
+    columns=(
+        dpaudit.Column(name="ill", kind=Kind.BINARY, categories=("no", "yes")),
+        dpaudit.Column(name="count", kind=Kind.CONTINUOUS, lower=-50.0, upper=50.0),
+    )
+)
+DATA = pd.DataFrame({"ill": [*["no"] * 9, "yes"], "count": [0.5 * row for row in range(10)]})
+
+
+@dataclass(frozen=True)
+class Released:
+    """A model that releases one number, in every row."""
+
+    number: float
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        del seed
+        return pd.DataFrame({"ill": ["no"] * n, "count": [self.number] * n})
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """The number of ill people with numpy's Laplace noise.
+
+    Attributes:
+        scale: Scale of the noise; 1 is what the claim needs.
+        grid: Multiples of it are released; 0 releases the sum as it is.
+    """
+
+    scale: float = 1.0
+    grid: float = 0.0
+    claim = dpaudit.PrivacyClaim(epsilon=1.0)
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Released:
+        noise = np.random.default_rng(seed).laplace(0.0, self.scale)
+        number = float((data["ill"] == "yes").sum()) + noise
+        return Released(round(number / self.grid) * self.grid if self.grid else number)
+
+
+def audited(generator: NoisyCount, **settings: Any) -> dpaudit.AuditResult:
+    game = dpaudit.TwoWorlds(
+        attacks=("form",), shadow_models=200, target="row:9", probe=False, **settings
+    )
+    return dpaudit.audit(generator, DATA, schema=SCHEMA, rows=2, game=game, jobs=1)
+
+
+def texts(result: dpaudit.AuditResult) -> tuple[str, ...]:
+    return str(result), render_html(result), render_markdown(result)
+
+
+@pytest.mark.ci
+def test_noise_at_its_claim_violates_it_in_floating_point() -> None:
+    result = audited(NoisyCount())
+    assert result.verdict == "violation"
+    assert result.is_floating_point
+    without = to_document(result)["proved_without_bits"]
+    assert without <= 1.0 < to_document(result)["proved"]
+    for text in texts(result):
+        assert "VIOLATION in floating point" in text
+    assert "public grid" in next_step(result).why
+
+
+@pytest.mark.ci
+def test_without_last_bits_the_same_noise_violates_nothing() -> None:
+    result = audited(NoisyCount(), ignore_bits=True)
+    assert result.verdict != "violation"
+    assert not any("2^-" in leak.feature for leak in result.leaks)
+    assert result.reproduce.endswith("--set ignore-bits=true")
+
+
+@pytest.mark.ci
+def test_numbers_rounded_to_a_public_grid_show_no_last_bits() -> None:
+    result = audited(NoisyCount(grid=2.0**-10))
+    assert result.verdict != "violation"
+    assert not any(IN_FLOATING_POINT in text for text in texts(result))
+
+
+@pytest.mark.ci
+def test_noise_far_too_small_is_more_than_floating_point() -> None:
+    result = audited(NoisyCount(scale=0.2))
+    assert result.verdict == "violation"
+    assert not result.is_floating_point
+    assert not any("VIOLATION in floating point" in text for text in texts(result))
