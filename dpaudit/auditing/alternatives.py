@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dpaudit.auditing.one_run.plan import MOST_PLANNED
 from dpaudit.auditing.one_run.settings import MIN_CANARIES, MOST_CANARIES, OneRun
@@ -16,7 +16,9 @@ from dpaudit.bounds import one_run
 from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.choices import Access, Effort
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.tables import Population
+
+if TYPE_CHECKING:
+    from dpaudit.model.tables import Population  # loads pandas
 
 _RECORDS_TRIED: Final = (4, 16, 64, 256, 1024)
 """Records per model among which an audit that can decide is looked for."""

@@ -97,7 +97,8 @@ class Match:
         sizes = {world: schema.rows_asked(table) for world, table in order.tables.items()}
         alone = next(iter(sizes.values()))
         self.lengths = (sizes.get(World.IN, alone), sizes.get(World.OUT, alone))
-        self.transcript, self.place, self._rng = Transcript(), place, rng
+        self.transcript = Transcript(is_coin_edge=order.edge is not None)
+        self.place, self._rng = place, rng
         self._turns: Counter[tuple[str, Site]] = Counter()
         self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
         self._noises: list[StepNoise] = []

@@ -107,7 +107,15 @@ def spend(
     delta = _join_deltas(deltas.values())
     several_laws = _steps_with_several(_law_of, (*transcripts, *others))
     several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
-    for transcript in transcripts:
+    # a scale that is drawn may be smaller than in all of these
+    edges = [
+        other
+        for other in others
+        if other.is_coin_edge
+        and other.parting is None
+        and not several_scales.isdisjoint(step.key for step in other.noisy)
+    ]
+    for transcript in (*transcripts, *edges):
         transcript = _as_charged(transcript, unamplified, several_laws)
         chances: dict[int | None, float] = {None: 1.0}
         for at, toss in enumerate(transcript.tosses):

@@ -302,6 +302,7 @@ class Transcript:
         draws: How many draws each line made, noise and coins, in world "in".
         releases: What each world released; None where a fit failed or was ended.
         failures: Why a world's fit failed by itself, else None.
+        is_coin_edge: Whether all uniform draws had one value, the smallest or the largest.
         seconds: How long it took.
     """
 
@@ -324,6 +325,7 @@ class Transcript:
     draws: dict[Site, int] = field(default_factory=dict)
     releases: tuple[FitRelease | None, FitRelease | None] = (None, None)
     failures: tuple[str | None, str | None] = (None, None)
+    is_coin_edge: bool = False
     seconds: float = 0.0
 
     @property

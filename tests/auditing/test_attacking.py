@@ -38,7 +38,7 @@ from dpaudit.plugins.protocols import (
 )
 from dpaudit_attacks.chosen import train_chosen
 
-SETTINGS = audit_settings(shadow_models=200, multiplicity="bonferroni")
+SETTINGS = audit_settings(shadow_models=200, multiplicity="bonferroni", probe=False)
 ONE_ATTACK = SETTINGS.with_game(attacks=SETTINGS.game.attacks[:1])
 BY_CUT = ONE_ATTACK.with_game(threshold="hold-out")
 

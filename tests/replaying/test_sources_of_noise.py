@@ -247,7 +247,17 @@ class RandomScale(Counts):
         return rng.laplace(scale=rng.choice([0.9, 4.0]), size=CELLS)
 
 
-@pytest.mark.parametrize("generator", [RandomSign, RandomScale])
+class RareScale(Counts):
+    """The smaller scale is so rare that no replay with draws of its own meets it."""
+
+    proof = "composition"
+
+    def noise(self, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        return rng.laplace(scale=rng.choice([4.0] * 999 + [0.9]), size=CELLS)
+
+
+@pytest.mark.parametrize("generator", [RandomSign, RandomScale, RareScale])
 def test_a_drawn_factor_of_noise_refutes_no_proof(generator: Any) -> None:
     record = replayed(generator())
     assert record.verdict in (Verdict.INCONCLUSIVE, Verdict.OVERSPENT), str(record)

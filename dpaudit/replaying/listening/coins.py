@@ -231,17 +231,17 @@ def whole_coin(values: Any, count: int, where: Site) -> Any:
     world.note("draw", where, np.shape(values))
     if isinstance(values, np.ndarray):
         if world.edge is not None:
-            values = np.full(values.shape, _at_edge(world.edge, count), dtype=values.dtype)
+            values = np.full(values.shape, at_edge(world.edge, count), dtype=values.dtype)
         return _coin_words(values, (values.astype(float) + 0.5) / count, count)
     if world.edge is not None:
-        values = _at_edge(world.edge, count)
+        values = at_edge(world.edge, count)
     if count > _MOST_VALUES:
         return values
     unit = np.array((2 * values + 1) / (2 * count))
     return _coin_integer(values, _coin_words(unit * count, unit, count))
 
 
-def _at_edge(edge: float, count: int) -> int:
+def at_edge(edge: float, count: int) -> int:
     """The smallest or largest whole number below a count."""
     return 0 if edge < 0.5 else count - 1
 

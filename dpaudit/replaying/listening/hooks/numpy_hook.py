@@ -323,6 +323,10 @@ class _Heard(Seeded):
         place = world.shared_row(where, count)
         if place is None:
             world.note("parameters", where, "choice", count, size)
+            if world.edge is not None and (replace or size is None):
+                place = np.full(() if size is None else size, coins.at_edge(world.edge, count))
+                values = place if isinstance(a, (int, np.integer)) else np.asarray(a)[place]
+                return values if size is not None else values[()]
             return self._stream(where, size).choice(a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
