@@ -74,7 +74,7 @@ _AGAIN: Final = (700, 701)
 _MOST_UNITS: Final = 500
 _ANSWER_EDGES: Final = (6.0, -6.0, 30.0, -30.0, 100.0, -100.0)
 _PATIENCE: Final = 120.0
-"""Seconds for the coin game."""
+"""Seconds for the coin game; and for fits that find gaps."""
 _HANDED_OVER: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
 
