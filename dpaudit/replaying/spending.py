@@ -107,15 +107,7 @@ def spend(
     delta = _join_deltas(deltas.values())
     several_laws = _steps_with_several(_law_of, (*transcripts, *others))
     several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
-    # a scale that is drawn may be smaller than in all of these
-    edges = [
-        other
-        for other in others
-        if other.is_coin_edge
-        and other.parting is None
-        and not several_scales.isdisjoint(step.key for step in other.noisy)
-    ]
-    for transcript in (*transcripts, *edges):
+    for transcript in (*transcripts, *_edges_with(several_scales, others)):
         transcript = _as_charged(transcript, unamplified, several_laws)
         chances: dict[int | None, float] = {None: 1.0}
         for at, toss in enumerate(transcript.tosses):
@@ -163,6 +155,20 @@ def _steps_with_several(
         for step in transcript.noisy:
             kinds[step.key].add(kind(step))
     return {key for key, seen in kinds.items() if len(seen) > 1}
+
+
+def _edges_with(steps: Collection[Question], others: Sequence[Transcript]) -> list[Transcript]:
+    """Replays at the edges of uniform draws with any of these steps.
+
+    Where a scale is drawn, it may be smaller there than in all other replays.
+    """
+    return [
+        other
+        for other in others
+        if other.is_coin_edge
+        and other.parting is None
+        and any(step.key in steps for step in other.noisy)
+    ]
 
 
 def _law_of(step: NoisyStep) -> object:
