@@ -40,7 +40,10 @@ game = dpaudit.TwoWorlds(shadow_models=40, attacks=QUICK, probe=False)
     def fit(self, data, *, seed):
         raise ValueError("Jane Doe")
 
-print(dpaudit.audit(Noise(), data, game=game, jobs=1, out="raising"))
+try:
+    dpaudit.audit(Noise(), data, game=game, jobs=1, out="raising")
+except dpaudit.InputError as error:
+    print(error)
 """,
     """
 try:

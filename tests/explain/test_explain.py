@@ -178,7 +178,8 @@ def test_the_fix_of_the_leak_removes_it_and_another_does_not(folder: Path, plain
     assert found["before"]["auc"] == 1.0
     by_name = {one["suspect"]: one for one in found["fixed"]}
     assert by_name["bounds"]["audit"]["proved"] == 0
-    assert by_name["label"]["audit"]["proved"] == pytest.approx(found["before"]["proved"])
+    # without probes all of the error probability is the attacks'
+    assert by_name["label"]["audit"]["proved"] == pytest.approx(found["before"]["proved"], rel=0.01)
     for one in found["fixed"]:
         assert one["audit"]["shadow_models"] == 200
         assert one["audit"]["seconds"] > 0

@@ -169,7 +169,7 @@ class TestWrongInput:
     @pytest.mark.ci
     @pytest.mark.parametrize("most", [150, 300])
     def test_what_was_found_stays_when_a_pair_ends_the_process(self, most: int) -> None:
-        record = searched(EndsItsProcess(most), epsilon=1, pairs=80)
+        record = searched(EndsItsProcess(most), epsilon=1, pairs=80, seconds=600.0)
         assert record.ended
         assert "ended" in record.end
         assert record.findings[0].kind is FindingKind.OVERSPENT
