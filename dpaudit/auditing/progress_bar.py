@@ -126,6 +126,7 @@ class ConsoleProgress:
         if self._output is None:
             from IPython.display import display
 
+            # IPython's functions have no types
             self._output = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._output.update(text, raw=True)

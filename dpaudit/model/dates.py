@@ -59,7 +59,7 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
         form: How the column's dates are written.
 
     Raises:
-        SchemaError: If a value is none of these; the message names its row.
+        SchemaError: If a value cannot be read as any of these; names its row.
     """
     if _are_stamps(values):
         return _days(values)

@@ -28,7 +28,7 @@ REPEATS_REMOVED: Final = (
     "deals them as they are"
 )
 WEAK: Final = 0.005
-"""A leak that only a p-value above this one shows is told as weak evidence."""
+"""A leak that only a p-value above this one shows is called weak evidence."""
 _MANY: Final = 0.1
 """Share of the real rows that were not compared from which on the first screen says so."""
 HAND_IN: Final = "give both tables as they were drawn, with every repeated row"
@@ -161,7 +161,7 @@ def split_warnings(rows: RowCounts, exchangeable: Exchangeability | None) -> Ite
 
 
 def _cause(exchangeable: Exchangeability, otherwise: str) -> str:
-    """The columns that tell train from hold-out, and what to do; other advice if there are none."""
+    """Names the columns that separate train from hold-out, or gives general advice."""
     if not exchangeable.columns:
         return otherwise
     columns = listed([repr(name) for name in exchangeable.columns])

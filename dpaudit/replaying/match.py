@@ -477,9 +477,9 @@ class Match:
     def _pick_by_noise(self, key: Question, sides: Sides) -> Any:
         """Scores whose largest picks a gap; their values are of no other use."""
         befores = [flat(side["before"]) for side in sides]
-        replies = []
-        for side, place in zip(sides, self._pick_gaps(key, sides, befores), strict=True):
-            value = flat(side["before"]) + flat(side["noise"])
+        picked, replies = self._pick_gaps(key, sides, befores), []
+        for side, before, place in zip(sides, befores, picked, strict=True):
+            value = before + flat(side["noise"])
             value[place] = np.max(value) + 1.0
             replies.append({"value": value.reshape(np.shape(side["before"]))})
         self._scores |= {int(sides[0]["first"]) + place for place in range(befores[0].size)}
@@ -506,6 +506,8 @@ class Match:
     def _answer_of(self, site: Site, before: Pair, noise: FloatArray, sides: Sides) -> FloatArray:
         """The value before noise in the base world plus noise, as drawn or as ordered."""
         key = ("answer", site, self._turns["answer", site] + 1)
+        if key in self.order.nudged:
+            noise = noise + NUDGE * (1.0 + np.abs(noise)) * (1.0 + np.arange(noise.size) % 7)
         drawn = np.asarray(before[self._base] + noise)
         if key in self.order.chosen:
             [place] = self.order.chosen[key]
@@ -513,18 +515,16 @@ class Match:
             return drawn
         if key in self.order.values and self.order.values[key].size == noise.size:
             return np.where(np.isnan(self.order.values[key]), drawn, self.order.values[key])
-        if key in self.order.nudged:
-            noise = noise + NUDGE * (1.0 + np.abs(noise)) * (1.0 + np.arange(noise.size) % 7)
         moves = before.shift != 0
         if self.order.apart is not None and np.any(moves):
             scales = np.where(moves, self.order.apart, np.nan)
         elif key in self.order.placed and self.order.placed[key].size == noise.size:
             scales = self.order.placed[key]
         else:
-            return np.asarray(before[self._base] + noise)
+            return drawn
         law = law_of_parts(sides[self._base]["parts"])
         if law is None:
-            return np.asarray(before[self._base] + noise)
+            return drawn
         wanted = scales * law.scale
         wanted = np.rint(wanted) if law.whole else wanted
         return np.asarray(before[self._base] + np.where(np.isnan(scales), noise, wanted))

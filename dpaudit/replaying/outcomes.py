@@ -1,4 +1,4 @@
-"""The outcomes of choices and selections that are charged most."""
+"""The outcomes of choices and selections that a replay tries, the costliest first."""
 
 from __future__ import annotations
 
@@ -36,9 +36,12 @@ def costliest_outcomes(transcript: Transcript) -> list[dict[str, Any]]:
     for charge in charges_of(transcript, is_internal=lambda site: False).charges:
         if charge.answers and isinstance(charge.cost, TableCost):
             orders += [
-                (rank, -charge.cost.epsilon, {"placed": _raise_answer(transcript, own)})
+                (
+                    rank,
+                    -charge.cost.epsilon,
+                    {"placed": _raise_answer(transcript, charge.answers[place])},
+                )
                 for rank, place in enumerate(_rank_places(charge.cost))
-                for own in [charge.answers[place]]
             ]
     orders.sort(key=lambda order: order[:2])
     return [order for *_, order in orders[:_MOST]]

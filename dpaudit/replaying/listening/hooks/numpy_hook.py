@@ -324,9 +324,8 @@ class _Heard(Seeded):
         if place is None:
             world.note("parameters", where, "choice", count, size)
             if world.edge is not None and (replace or size is None):
-                place = np.full(() if size is None else size, coins.at_edge(world.edge, count))
-                values = place if isinstance(a, (int, np.integer)) else np.asarray(a)[place]
-                return values if size is not None else values[()]
+                at_edge = coins.at_edge(world.edge, count)
+                return _values_at(np.full(() if size is None else size, at_edge), a, size)
             return self._stream(where, size).choice(a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
         union, short = max(world.counted), world.counted[0] < world.counted[1]
@@ -340,8 +339,7 @@ class _Heard(Seeded):
             places = places - (places > place)
         why = "a draw of records that is followed only if coins are public (--public-coins)"
         world.tell("subsample", where, why)
-        values = places if isinstance(a, (int, np.integer)) else np.asarray(a)[places]
-        return values if size is not None else values[()]
+        return _values_at(places, a, size)
 
     @intercepted
     def permutation(self, x: Any, axis: int = 0) -> Any:
@@ -419,6 +417,12 @@ def shared_order(where: Site, length: int, stream: Any) -> Any:
         order = order[order != place]
         order = order - (order > place)
     return order
+
+
+def _values_at(places: Any, a: Any, size: Any) -> Any:
+    """The values at places of what `choice` is given: a number of them, or an array."""
+    values = places if isinstance(a, (int, np.integer)) else np.asarray(a)[places]
+    return values if size is not None else values[()]
 
 
 def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenerator) -> Any:
