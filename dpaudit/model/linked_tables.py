@@ -251,10 +251,16 @@ class LinkedTables(Schema):
         Args:
             data: The frame.
         """
+        assert self.unit is not None  # by __post_init__
         tables = {}
+        are_numbers = data[self.unit.column].dtype.kind in "iu"
         for name, schema in self.tables.items():
             rows = data[data[TABLE] == name]
-            keys = {key: rows[place].infer_objects() for key, place in self.keys_of(name)}
+            keys = {
+                # of a table without rows, too: the other world may have some
+                key: rows[place].astype(np.int64) if are_numbers else rows[place].infer_objects()
+                for key, place in self.keys_of(name)
+            }
             values = schema.handed(schema.canonical(self._columns_of(name, rows)))
             keyed = pd.DataFrame(keys).reset_index(drop=True)
             tables[name] = pd.concat([keyed, values], axis=1)

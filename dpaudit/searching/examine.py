@@ -108,7 +108,8 @@ class Examiner:
     def fits_of(
         self,
         pair: NeighbouringTables,
-        files: tuple[str, str] = ("", ""),
+        files: tuple[str, ...] = ("",),
+        other_file: str | None = "",
         *,
         say: Callable[[str], None] = lambda line: None,
     ) -> Fits:
@@ -116,13 +117,14 @@ class Examiner:
 
         Args:
             pair: The pair.
-            files: The names of its tables, with and without the record.
+            files: As in `with_pair`.
+            other_file: As in `with_pair`.
             say: Called with a line of progress.
         """
         self._processes = self._processes or self.open_processes()
         fits = Fits(
             self._processes,
-            with_pair(self.spec, pair, source=files[0], other_source=files[1]),
+            with_pair(self.spec, pair, files=files, other_file=other_file),
             watches_state=self.options.access is ReplayAccess.MODEL,
             say=say,
         )

@@ -6,31 +6,33 @@ simplest one, which examples shrink towards: few rows, each once, with the first
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
 from dpaudit.model.claim import Neighbours
-from dpaudit.model.column import Category, Column, Kind
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
-
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-Record = tuple[Category, ...]
+from dpaudit.searching.linked_pairs import base_linked_pair, linked_crowds, linked_pairs
+from dpaudit.searching.values import (
+    MULTIPLICITIES,
+    Draw,
+    Record,
+    records_of,
+    simple_records,
+    simple_values,
+)
 
 CHOICE: Final = "search"
 MOST_DISTINCT: Final = 5
 """Distinct rows of a table, apart from the record by which the tables differ."""
 MOST_ROWS_OF_A_UNIT: Final = 3
-_MULTIPLICITIES: Final = (1, 2, 3, 7, 8, 15, 31, 63, 127, 255)
-"""How often a row occurs: a few times, and so often that one more fills a batch or a counter."""
 _CROWDS: Final = (7, 127, 255)
-_SPECIAL: Final = (0.0, 1.0, -1.0, 0.5, -0.0)
 _ACCOUNT: Final = (
     "a pair of neighbouring tables made from the public schema alone; both worlds have the same "
     "bounds and are asked for the same number of rows"
@@ -44,9 +46,11 @@ def neighbouring_pairs(
 
     Args:
         schema: The public schema; with a unit, the tables differ in all rows of one unit.
-        neighbours: The relation of the tables.
-        records: The fewest rows of the smaller table.
+        neighbours: The relation of the tables; linked tables are always with and without a unit.
+        records: The fewest rows of the smaller table, or units of linked tables.
     """
+    if isinstance(schema, LinkedTables):
+        return linked_pairs(schema, records=records)
 
     @st.composite
     def pair(draw: Draw) -> NeighbouringTables:
@@ -66,23 +70,22 @@ def neighbouring_pairs(
 
 def base_pair(schema: Schema, neighbours: Neighbours, records: int) -> NeighbouringTables:
     """Records with the first simple value of each column, and one with the second."""
-    first, second = _simple_records(schema)
+    if isinstance(schema, LinkedTables):
+        return base_linked_pair(schema, records)
+    first, second = simple_records(schema)
     replacement = [first] if neighbours is Neighbours.REPLACE_ONE else None
     return pair_of(schema, [first] * max(1, records), [second], replacement)
 
 
 def crowds(schema: Schema, neighbours: Neighbours, records: int) -> Iterator[NeighbouringTables]:
     """Many copies of one record: with one more of them, or one that is another."""
-    first, second = _simple_records(schema)
+    if isinstance(schema, LinkedTables):
+        yield from linked_crowds(schema, _CROWDS, records)
+        return
+    first, second = simple_records(schema)
     replacement = [second] if neighbours is Neighbours.REPLACE_ONE else None
     for count in _CROWDS:
         yield pair_of(schema, [first] * max(count, records), [first], replacement)
-
-
-def _simple_records(schema: Schema) -> tuple[Record, Record]:
-    """The record of the first simple values of all columns, and that of the second ones."""
-    each = [simple_values(column) for column in schema.columns]
-    return tuple(values[0] for values in each), tuple(values[1] for values in each)
 
 
 def related(pair: NeighbouringTables, neighbours: Neighbours) -> NeighbouringTables:
@@ -148,45 +151,10 @@ def size(pair: NeighbouringTables) -> tuple[int, int, int]:
     return len(data), odd, len(data.to_csv())
 
 
-def simple_values(column: Column) -> list[Category]:
-    """Values of a column at which code errs most, the simplest first."""
-    if not column.kind.numeric:
-        values = list(column.categories)
-    else:
-        lower, upper = column.bounds
-        middle = (lower + upper) / 2
-        wanted = [lower, upper, middle, *_SPECIAL]
-        if column.kind is Kind.INTEGER:
-            wanted = [float(math.floor(value)) for value in wanted]
-        else:
-            wanted += [math.nextafter(lower, upper), math.nextafter(upper, lower)]
-        inside = [value for value in wanted if lower <= value <= upper]
-        values = list({(value, math.copysign(1, value)): value for value in inside}.values())
-    return [*values, math.nan] if column.missing else values
-
-
-def _values(column: Column) -> st.SearchStrategy[Category]:
-    """Any value of a column; one in two is a simple one."""
-    simple = st.sampled_from(simple_values(column))
-    if not column.kind.numeric:
-        return simple
-    lower, upper = column.bounds
-    if column.kind is Kind.INTEGER:
-        return simple | st.integers(int(lower), int(upper)).map(float)
-    return simple | st.floats(lower, upper)
-
-
-def _records(schema: Schema) -> st.SearchStrategy[Record]:
-    """Any record; some have the lowest, highest or last simple value in all columns at once."""
-    last = tuple(simple_values(column)[-1] for column in schema.columns)
-    extremes = [*_simple_records(schema), last]
-    return st.sampled_from(extremes) | st.tuples(*map(_values, schema.columns))
-
-
 def _draw_table(draw: Draw, schema: Schema, records: int) -> list[Record]:
     """The records that both tables have; some tables have columns that are constant."""
-    times = st.sampled_from(_MULTIPLICITIES)
-    rows = draw(st.lists(st.tuples(_records(schema), times), max_size=MOST_DISTINCT))
+    times = st.sampled_from(MULTIPLICITIES)
+    rows = draw(st.lists(st.tuples(records_of(schema), times), max_size=MOST_DISTINCT))
     constant = draw(st.sets(st.integers(0, len(schema.columns) - 1)))
     table: list[Record] = []
     for record, count in rows:
@@ -195,14 +163,14 @@ def _draw_table(draw: Draw, schema: Schema, records: int) -> list[Record]:
         )
         table += [kept] * count
     if len(table) < records:
-        first = table[0] if table else draw(_records(schema))
+        first = table[0] if table else draw(records_of(schema))
         table = [first] * (records - len(table)) + table
     return table
 
 
 def _draw_near(draw: Draw, schema: Schema, others: Sequence[Record]) -> Record:
     """A record: any, a copy of another, or one that differs from another in one value."""
-    record: Record = draw(_records(schema))
+    record: Record = draw(records_of(schema))
     distinct = list(dict.fromkeys(others))
     if not distinct or draw(st.booleans()):
         return record

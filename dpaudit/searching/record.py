@@ -11,7 +11,9 @@ import pandas as pd
 
 from dpaudit.formatting import Row, counted, duration, rounded
 from dpaudit.model.claim import Claim
+from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.neighbouring_tables import NeighbouringTables
+from dpaudit.model.schema import Schema
 from dpaudit.report.page import Page, Step, facts_block, page_text
 from dpaudit.report.standards import REPLAY
 from dpaudit.results.document import OPTIONAL, Document
@@ -236,16 +238,39 @@ def _cell(value: object) -> str:
     return f"{value:.17g}" if isinstance(value, float) else str(value)
 
 
+def pair_columns(schema: Schema) -> tuple[str, ...]:
+    """The columns of `pair_rows`: those of the table; for linked ones, its name and its values."""
+    if isinstance(schema, LinkedTables):
+        return ("table", "values")
+    return tuple(schema.names) if schema.unit is None else (*schema.names, schema.unit.column)
+
+
 def pair_rows(pair: NeighbouringTables) -> tuple[PairRow, ...]:
     """The rows of a pair; equal rows of the same table count once."""
     only = set(pair.rows)
     rows = [
-        (row, "with" if place in only else "both")
-        for place, row in enumerate(_values(pair.schema.handed(pair.data)))
+        (row, "with" if place in only else "both") for place, row in enumerate(_values_of(pair))
     ]
     if pair.replacement is not None:
         rows += [(row, "without") for row in _values(pair.schema.handed(pair.replacement))]
     return tuple(PairRow(times, *row) for row, times in Counter(rows).items())
+
+
+def _values_of(pair: NeighbouringTables) -> Iterator[tuple[Any, ...]]:
+    """The values of each row of the table with the record; of linked ones without keys."""
+    schema, handed = pair.schema, pair.schema.handed(pair.data)
+    if not isinstance(schema, LinkedTables):
+        yield from _values(handed)
+        return
+    for name in schema.order:  # the order of the frame's rows
+        columns = schema.tables[name].names
+        for row in _values(handed[name][columns]):
+            yield (
+                name,
+                ", ".join(
+                    f"{column} {_cell(value)}" for column, value in zip(columns, row, strict=True)
+                ),
+            )
 
 
 def _values(table: pd.DataFrame) -> Iterator[tuple[Any, ...]]:

@@ -22,24 +22,26 @@ from hypothesis.strategies import SearchStrategy
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.spec import SchemaGiven
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, public_schema
-from dpaudit.errors import ReplayError, SchemaError, SettingsError, WorldEndedError
+from dpaudit.errors import ReplayError, SettingsError, WorldEndedError
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import counted, listed
 from dpaudit.model.claim import Neighbours, require_claim
 from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.neighbouring_tables import NeighbouringTables, check_public, searched_tables
+from dpaudit.model.schema import Schema
 from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, check_number
 from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.findings import Options, ReplayFindings
+from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.processes import Processes, open_processes, prepare_start
 from dpaudit.replaying.run import replay_record, run_control
 from dpaudit.replaying.verdict import command_of
 from dpaudit.results.verdict import BY_SEVERITY, Verdict, most_severe
 from dpaudit.searching.examine import Examiner, PairFinding
 from dpaudit.searching.pairs import CHOICE, base_pair, crowds, neighbouring_pairs, related
-from dpaudit.searching.record import SearchedPair, SearchRecord, pair_rows
+from dpaudit.searching.record import SearchedPair, SearchRecord, pair_columns, pair_rows
 from dpaudit.seeds import Stream
 from dpaudit.versions import today
 
@@ -78,10 +80,15 @@ class SearchLimits(NamedTuple):
     records: int
     folder: Path | None
 
-    def files(self, number: int) -> tuple[str, str]:
-        """The files of a finding's tables, with and without the record."""
-        folder = self.folder or Path()
-        return str(folder / f"pair-{number}-with.csv"), str(folder / f"pair-{number}-without.csv")
+    def files(self, schema: Schema, number: int) -> tuple[tuple[str, ...], str | None]:
+        """The files of a finding's tables with the record, and the file of the one without.
+
+        Linked tables have a folder; their target says what the other ones lack.
+        """
+        place = (self.folder or Path()) / f"pair-{number}"
+        if isinstance(schema, LinkedTables):
+            return tuple(str(place / f"{name}.csv") for name in schema.tables), None
+        return (f"{place}-with.csv",), f"{place}-without.csv"
 
 
 class _TimeUpError(KeyboardInterrupt):
@@ -235,8 +242,6 @@ def _build_spec(
     public, path = public_schema(schema)
     if public is None:
         raise SettingsError("a search makes its tables from a schema: give `schema`")
-    if isinstance(public, LinkedTables):
-        raise SchemaError("a search draws pairs of one table, not of several: replay them")
     stated = audit_settings(**{"rows": ROWS} | settings)
     unit = stated_unit(stated.claim)
     public = public if unit is None else public.with_unit(unit)
@@ -245,6 +250,11 @@ def _build_spec(
     stated = stated.with_game(target=f"row:{pair.rows[0]}")
     spec = build_two_worlds(generator, Table(pair.data, public, CHOICE, path), stated)
     require_claim(spec.claim, method="a search")
+    if isinstance(public, LinkedTables) and spec.claim.neighbours is not Neighbours.ADD_REMOVE:
+        raise SettingsError(
+            "a search of linked tables leaves a unit out: leave out `neighbours`, or give "
+            f"{Neighbours.ADD_REMOVE}"
+        )
     return spec
 
 
@@ -346,6 +356,20 @@ def _run_round(
         examine()
 
 
+def _write_tables(fits: Fits, files: Sequence[str], other_file: str | None) -> None:
+    """Writes the tables of both worlds, or the linked tables with the target."""
+    schema, written = fits.spec.table.schema, list(files)
+    given = [schema.handed(fits.tables[World.IN])]
+    if isinstance(schema, LinkedTables):
+        given = list(given[0].values())
+    if other_file is not None:
+        given.append(schema.handed(fits.tables[World.OUT]))
+        written.append(other_file)
+    for table, file in zip(given, written, strict=True):
+        _make_folder(Path(file).parent)
+        write_whole(Path(file), table.to_csv(index=False))
+
+
 def _severity(pair: SearchedPair) -> int:
     """The worst pair has the lowest; those that were not replayed come last."""
     return len(BY_SEVERITY) if pair.verdict is None else BY_SEVERITY.index(pair.verdict)
@@ -366,12 +390,11 @@ def _replay_pair(
     say: Callable[[str], None],
 ) -> SearchedPair:
     """A pair with what it shows, and what a whole replay of it says if it is one of the worst."""
-    files, options = limits.files(number), examiner.options
-    fits = examiner.fits_of(finding.pair, files, say=say)
+    schema, options = finding.pair.schema, examiner.options
+    files, other_file = limits.files(schema, number)
+    fits = examiner.fits_of(finding.pair, files, other_file, say=say)
     if limits.folder is not None:
-        for world, file in zip(World, files, strict=True):
-            table = fits.spec.table.schema.handed(fits.tables[world])
-            write_whole(Path(file), table.to_csv(index=False))
+        _write_tables(fits, files, other_file)
     verdict, said = None, ""
     if number <= _REPLAYED:
         say(f"pair {number}: control")
@@ -387,7 +410,7 @@ def _replay_pair(
         kind=finding.kind,
         place=finding.place,
         spent=spent if math.isfinite(spent) else None,
-        columns=tuple(map(str, finding.pair.data.columns)),
+        columns=pair_columns(schema),
         rows=pair_rows(finding.pair),
         verdict=verdict,
         said=said,

@@ -335,15 +335,19 @@ def build_two_worlds(
 
 
 def with_pair(
-    audit: TwoWorldSpec, pair: NeighbouringTables, *, source: str, other_source: str
+    audit: TwoWorldSpec,
+    pair: NeighbouringTables,
+    *,
+    files: tuple[str, ...],
+    other_file: str | None,
 ) -> TwoWorldSpec:
     """The same audit on two other tables of its schema.
 
     Args:
         audit: The audit.
         pair: The tables, with the relation of the audit's claim.
-        source: The file of the table with the record.
-        other_source: The file of the other table.
+        files: The file of the table with the record, or those of linked tables.
+        other_file: The file of the other table; None if the target's choice says what it lacks.
     """
     record = pair.data.iloc[list(pair.rows)].reset_index(drop=True)
     target, view = Target(pair.choice, pair.rows, record), audit.game.view
@@ -358,11 +362,11 @@ def with_pair(
     )
     return replace(
         audit,
-        table=Table(pair.data, pair.schema, source, audit.table.schema_source),
-        settings=audit.settings.with_game(target=EXPOSING, neighbours_file=other_source),
+        table=Table(pair.data, pair.schema, ", ".join(files), audit.table.schema_source, files),
+        settings=audit.settings.with_game(target=EXPOSING, neighbours_file=other_file),
         target=target,
         game=game,
-        pair=pair,
+        pair=None if other_file is None else pair,
     )
 
 
