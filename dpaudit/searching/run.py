@@ -218,7 +218,8 @@ def _try_pairs(examiner: Examiner, limits: SearchLimits, say: Callable[[str], No
     with suppress(_EndedError):
         for pair in first_pairs(examiner, limits):
             _examine(examiner, pair)
-        say(f"pairs that Hypothesis draws, for {limits.ends - time.monotonic():.0f} s")
+        left = max(0.0, limits.ends - time.monotonic())
+        say(f"pairs that Hypothesis draws, for {left:.0f} s")
         draw_pairs(examiner, limits)
 
 
