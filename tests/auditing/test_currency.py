@@ -141,7 +141,7 @@ def test_what_bounds_epsilon_alone_refuses_other_claims(
     ("stated", "noun"),
     [
         pytest.param({"mu": 0.5}, "mu", marks=pytest.mark.ci),
-        pytest.param({"rho": 0.1}, "rho", marks=pytest.mark.ci),
+        pytest.param({"rho": 0.1}, "rho", marks=pytest.mark.slow),
         pytest.param({"curve": POINTS}, "curve factor", marks=pytest.mark.ci),
     ],
 )
@@ -177,7 +177,7 @@ def test_at_the_cap_a_sequential_audit_of_mu_has_both_bounds(table: pd.DataFrame
     ("stated", "noun"),
     [
         ({"mu": 0.2}, "mu"),
-        pytest.param({"rho": 0.01}, "rho", marks=pytest.mark.ci),
+        pytest.param({"rho": 0.01}, "rho", marks=pytest.mark.slow),
         pytest.param({"curve": ((0.3, 1e-3),)}, "curve factor", marks=pytest.mark.ci),
     ],
 )

@@ -156,7 +156,7 @@ def one_target_caught(models: int, *, sequential: bool, audits: int, seed: int) 
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("audits", [30, pytest.param(200, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("audits", [30, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_sequential_audit_of_mu_keeps_its_claim_and_its_power(audits: int) -> None:
     claim = GaussianClaim(mu=1.0)
     path = TwoWorlds(claim=claim, settings={"shadow_models": 100, "sequential": True})

@@ -365,7 +365,7 @@ def test_laplace_noise_is_proved_by_guesses_as_by_a_cut() -> None:
     assert 0.8 < np.median(bounds) < 1.0
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(9, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("times", [3, pytest.param(9, marks=pytest.mark.slow)])
 def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
     monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:

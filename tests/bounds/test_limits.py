@@ -160,7 +160,7 @@ def test_limits_agree_with_brute_force(trade_off: TradeOff, counts: Counts) -> N
 @pytest.mark.parametrize(
     ("trade_off", "level"),
     [
-        pytest.param(of, level, marks=[pytest.mark.ci] if of == CONCENTRATED else [])
+        pytest.param(of, level, marks=[pytest.mark.slow] if of == CONCENTRATED else [])
         for of, levels in LEVELS.items()
         for level in levels
     ],

@@ -51,7 +51,7 @@ def brute_force_power(
         (0.0, 10, 10, 1e-5, 0.95, (0, 0)),
         (0.5, 12, 12, 0.0, 0.95, (0, 0)),
         pytest.param(1.0, 14, 14, 0.05, 0.9, (0, 0), marks=pytest.mark.ci),
-        pytest.param(0.5, 13, 11, 0.2, 0.9, (0, 0), marks=pytest.mark.ci),
+        pytest.param(0.5, 13, 11, 0.2, 0.9, (0, 0), marks=pytest.mark.slow),
         (1.0, 15, 11, 1e-5, 0.9, (0, 0)),
         (0.5, 16, 16, 1e-5, 0.95, (1, 2)),
     ],

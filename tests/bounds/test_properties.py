@@ -67,7 +67,7 @@ def test_more_confidence_never_raises_a_bound(
 @pytest.mark.parametrize(
     ("counts", "delta"),
     [
-        pytest.param(Counts(0, 1, 30, 3), 0.1, marks=pytest.mark.ci),
+        pytest.param(Counts(0, 1, 30, 3), 0.1, marks=pytest.mark.slow),
         (Counts(0, 7, 13, 13), 0.01),
         (Counts(2, 1, 22, 44), 1e-5),
     ],
@@ -87,7 +87,7 @@ def test_exact_lies_between_clopper_pearson_and_the_ceiling(
     check_between(counts, delta, confidence)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @given(counts=outcomes(most=150), delta=deltas, confidence=confidences)
 @settings(max_examples=30, deadline=None)
 def test_so_it_does_in_larger_audits(counts: Counts, delta: float, confidence: float) -> None:

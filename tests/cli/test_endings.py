@@ -149,7 +149,7 @@ VERDICTS = [pytest.param("null", 0, marks=pytest.mark.ci), ("copycat", 1)]
 ENDS = (("/dev/full", ""), ("broken pipe", ""), ("", "/dev/full"))
 
 
-@pytest.mark.parametrize("ends", [ENDS[:1], pytest.param(ENDS, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("ends", [ENDS[:1], pytest.param(ENDS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("generator", "code"), VERDICTS)
 def test_a_verdict_keeps_its_exit_code_whatever_becomes_of_its_words(
     folder: Path, program: Program, generator: str, code: int, ends: tuple[tuple[str, str], ...]
@@ -173,7 +173,7 @@ def test_a_verdict_keeps_its_exit_code_where_workers_start_and_nothing_can_be_sa
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("generator", "code"), VERDICTS)
 def test_a_verdict_keeps_its_exit_code_where_streams_are_closed(
     folder: Path, program: Program, generator: str, code: int, again: bool
@@ -333,7 +333,7 @@ def test_a_run_folder_that_disappears_is_one_line(folder: Path, program: Program
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("limit", [16, pytest.param(28, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("limit", [16, pytest.param(28, marks=pytest.mark.slow)])
 def test_too_few_open_files_are_one_line(folder: Path, limit: int) -> None:
     import resource
 

@@ -194,7 +194,7 @@ def test_pip_checks_the_hashes(home: Path, tmp_path: Path) -> None:
     assert (built.folder / HASHED).read_text() == f"toylib==1.0 {sha256('0')} {good}\n"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_local_build_goes_before_the_file_of_an_index(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_local_build_goes_before_the_file_of_an_index(
     assert create_environment(environment).packages["toytorch"] == "1.0"
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_what_is_no_pin_comes_without_a_hash(home: Path, tmp_path: Path) -> None:
     """As the CUDA libraries do that only some builds of a pinned release ask for."""
     made = toy_wheel(home / "index", "built_for_cuda", "1.0", "", needs="toylib==1.1")

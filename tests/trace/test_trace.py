@@ -171,7 +171,7 @@ def test_several_deviations_are_all_found() -> None:
     assert set(ids(traced(Scripted(flaws=frozenset(flaws))))) == flaws
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_no_false_alarm_over_many_seeds() -> None:
     quick = Scripted(iterations=8, batch=32)
     for seed in range(40):

@@ -138,7 +138,7 @@ def same(one: Any, other: Any, *, but: tuple[str, ...] = ()) -> bool:
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("generator", "row"),
-    [(tells_highest_income, RICHEST), (copies_one, COPIED)],
+    [(tells_highest_income, RICHEST), pytest.param(copies_one, COPIED, marks=pytest.mark.slow)],
 )
 def test_the_one_record_that_leaks_is_found(
     table: pd.DataFrame, tmp_path: Path, generator: object, row: int
@@ -211,7 +211,7 @@ def test_a_generator_that_ignores_its_data_is_not_flagged(table: pd.DataFrame) -
 
 @pytest.mark.parametrize(
     "again",  # whether the audit of the record found is interrupted as well
-    [pytest.param(False, marks=pytest.mark.ci), pytest.param(True, marks=pytest.mark.ci)],
+    [pytest.param(False, marks=pytest.mark.ci), pytest.param(True, marks=pytest.mark.slow)],
 )
 def test_interrupted_searches_resume_and_jobs_do_not_matter(
     table: pd.DataFrame, tmp_path: Path, again: bool
