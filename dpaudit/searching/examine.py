@@ -168,11 +168,12 @@ class Examiner:
     def is_confirmed(self, finding: PairFinding) -> bool:
         """Whether fits with other seeds show the same."""
         try:
-            again = [self._examine(finding.pair, number) for number in _CONFIRMING]
+            return all(
+                self._examine(finding.pair, number).key == finding.key for number in _CONFIRMING
+            )
         except WorldEndedError as error:
             self.lose_processes(error)
             return False
-        return all(other.key == finding.key for other in again)
 
     def _examine(self, pair: NeighbouringTables, number: int) -> PairFinding:
         fits = self.fits_of(pair)
