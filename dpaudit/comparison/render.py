@@ -17,7 +17,12 @@ from dpaudit.report.row_chart import ChartRow, draw_rows
 from dpaudit.report.standards import COMPARISON
 from dpaudit.results.curves import FAR
 from dpaudit.results.record import days
-from dpaudit.results.sentences import WITHHELD, claim_and_proof, gravest_in_odds
+from dpaudit.results.sentences import (
+    WITHHELD,
+    claim_and_proof,
+    gravest_in_odds,
+    verdict_words,
+)
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
@@ -211,7 +216,7 @@ def _row(run: ComparedRun) -> tuple[str, ...]:
         rounded_down(audit.max_provable),
         auc_text(audit.auc),
         str(audit.shadow_models),
-        str(audit.verdict),
+        verdict_words(audit),
     )
 
 

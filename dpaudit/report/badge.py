@@ -8,7 +8,7 @@ from typing import Final
 from dpaudit.formatting import rounded_up
 from dpaudit.model.claim import NoClaim
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.sentences import claim_and_proof, is_withheld
+from dpaudit.results.sentences import claim_and_proof, is_withheld, verdict_words
 from dpaudit.results.verdict import Verdict
 
 _COLORS: Final = {
@@ -29,7 +29,7 @@ def badge(result: AuditRecord) -> str:
     """
     claimed, proved = claim_and_proof(result.claim, result.proved)
     noun, least = result.claim.quantity.noun, result.power and result.power.detectable
-    parts = [str(result.verdict)]
+    parts = [verdict_words(result)]
     if not isinstance(result.claim, NoClaim):
         parts.append(f"{noun} {claimed}")
     if result.proves_leak and not is_withheld(result):

@@ -564,6 +564,7 @@ class AuditBrief:
         seconds: Time spent in trials over all workers, in seconds.
         date: Day on which the audit ended, in UTC; absent where it is not known.
         rule: Key of the bound that decides; absent if no trial was scored.
+        is_floating_point: Whether only the last bits of numbers prove the violation; absent if not.
     """
 
     verdict: Verdict
@@ -579,6 +580,7 @@ class AuditBrief:
     seconds: NonNegative
     date: str | None = field(default=None, compare=False, metadata=OPTIONAL)
     rule: str | None = field(default=None, metadata=OPTIONAL)
+    is_floating_point: bool | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def is_withheld(self) -> bool:
@@ -604,6 +606,7 @@ class AuditBrief:
             seconds=record.seconds,
             date=record.date,
             rule=None if entry is None else entry.key.value,
+            is_floating_point=record.is_floating_point or None,
         )
 
 

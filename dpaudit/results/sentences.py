@@ -101,6 +101,15 @@ class Conclusion(NamedTuple):
     is_floating_point: bool = False
 
 
+def verdict_words(result: AuditRecord | AuditBrief) -> str:
+    """The verdict, and whether it is in floating point."""
+    return f"{result.verdict}{_where(result)}"
+
+
+def _where(result: AuditRecord | AuditBrief | Conclusion) -> str:
+    return IN_FLOATING_POINT if result.is_floating_point else ""
+
+
 class ClaimAndProof(NamedTuple):
     """Claimed and proved value, with enough digits to show their difference."""
 
@@ -119,8 +128,7 @@ def headline(result: AuditRecord | Conclusion) -> str:
     if result.verdict is Verdict.VIOLATION:
         named = _proving_probes(result)
         evidence = f"{named} (empirical {noun} at least {proved}, {level})" if named else empirical
-        where = IN_FLOATING_POINT if result.is_floating_point else ""
-        return f"VIOLATION{where}{HEADLINE_GAP}claimed {noun} {claimed}, {evidence}"
+        return f"VIOLATION{_where(result)}{HEADLINE_GAP}claimed {noun} {claimed}, {evidence}"
     # A bound above the claim was withheld.
     undisputed = result.proved is not None and not exceeds_claim(result)
     text = {

@@ -72,6 +72,13 @@ def test_the_gravest_verdict_stands_for_all(record_of: Make) -> None:
             assert compare(rest).verdict is Verdict(gravest)
 
 
+def test_a_violation_in_floating_point_says_so(record_of: Make) -> None:
+    compared = compare(
+        {"a": record_of(), "b": record_of(verdict="violation", proved_without_bits=0.9)}
+    )
+    assert "violation in floating point" in page_text(comparison_page(compared))
+
+
 def test_the_clopper_pearson_bound_of_each_run_is_compared(two: Comparison) -> None:
     assert [run.audit.clopper_pearson for run in two.runs] == [2.58, 2.58]
     assert json.loads(two.to_json())["runs"][0]["audit"]["clopper_pearson"] == 2.58

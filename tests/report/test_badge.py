@@ -38,6 +38,11 @@ def test_a_badge_has_verdict_epsilon_power_and_day(
     }
 
 
+def test_a_badge_says_that_a_violation_is_in_floating_point(record_of: Make) -> None:
+    shown = json.loads(badge(record_of(verdict="violation", proved_without_bits=0.9)))
+    assert shown["message"].startswith("violation in floating point, epsilon 1, ")
+
+
 def test_a_badge_leaves_out_what_was_not_measured(never_run: AuditRecord) -> None:
     shown = json.loads(badge(replace(never_run, date=None)))
     assert shown["message"] == "invalid, epsilon 1"
