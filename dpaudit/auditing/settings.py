@@ -230,6 +230,8 @@ class ShadowModelSettings(GameSettings):
         shadow_models: Total number of shadow models, an even one.
         multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
             largest forecast on the fitting part, without correction.
+        ignore_bits: Whether attacks do without the last bits of floating-point numbers: leaks that
+            only these bits show stay unseen.
 
     Raises:
         SettingsError: If a setting is out of range.
@@ -244,6 +246,7 @@ class ShadowModelSettings(GameSettings):
     attacks: Annotated[tuple[str | AnyAttack, ...], ATTACKS_OPTION] = DEFAULT_ATTACKS
     shadow_models: Annotated[int, NumberRange(MIN_SHADOW_MODELS, MOST_MODELS), MODELS_OPTION] = 400
     multiplicity: Annotated[Multiplicity, Option(by_name=True)] = Multiplicity.BONFERRONI
+    ignore_bits: Annotated[bool, Option(by_name=True)] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.attacks, str):
@@ -257,6 +260,10 @@ class ShadowModelSettings(GameSettings):
                 f"`shadow_models` must be even, half of them for each world: give "
                 f"{self.shadow_models + 1} instead of {self.shadow_models}"
             )
+
+    def plain(self, *left_out: str) -> dict[str, Any]:
+        """As in `GameSettings`; that all bits are seen goes without saying."""
+        return super().plain(*left_out, *(() if self.ignore_bits else ("ignore_bits",)))
 
     @property
     def are_default_attacks(self) -> bool:

@@ -99,3 +99,52 @@ def test_noise_far_too_small_is_more_than_floating_point() -> None:
     assert result.verdict == "violation"
     assert not result.is_floating_point
     assert not any("VIOLATION in floating point" in text for text in texts(result))
+
+
+@dataclass(frozen=True)
+class NoisyPresence:
+    """Whether each of two patients is there, each with numpy's Laplace noise; a unit is a row."""
+
+    grid: float = 0.0
+    claim = dpaudit.PrivacyClaim(epsilon=1.0)
+
+    def fit(self, data: pd.DataFrame, *, seed: int) -> Presence:
+        noise = np.random.default_rng(seed).laplace(size=2)
+        numbers = noise + [(data["ill"] == name).sum() for name in ("a", "b")]
+        return Presence(numbers if self.grid == 0.0 else np.round(numbers / self.grid) * self.grid)
+
+
+@dataclass(frozen=True)
+class Presence:
+    """A model that releases two numbers, in every row."""
+
+    numbers: np.ndarray
+
+    def sample(self, n: int, *, seed: int) -> pd.DataFrame:
+        del seed
+        return pd.DataFrame({"ill": ["no"] * n, "a": [self.numbers[0]] * n, "b": self.numbers[1]})
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("grid", [0.0, 2.0**-10])
+def test_noise_at_its_claim_violates_it_in_floating_point_for_many_records(grid: float) -> None:
+    ill = dpaudit.Column(name="ill", kind=Kind.CATEGORICAL, categories=("no", "a", "b"))
+    counts = [
+        dpaudit.Column(name=name, kind=Kind.CONTINUOUS, lower=-50.0, upper=50.0)
+        for name in ("a", "b")
+    ]
+    small = 0.5 * np.arange(8.0)
+    data = pd.DataFrame(
+        {"ill": [*["no"] * 8, "a", "b"], "a": [*small, 40.0, 1.2], "b": [*small, 1.1, 40.0]}
+    )
+    result = dpaudit.audit(
+        NoisyPresence(grid=grid),
+        data,
+        schema=dpaudit.Schema(columns=(ill, *counts)),
+        rows=2,
+        game=dpaudit.ManyRecords(attacks=("form",), shadow_models=600, records=2, probe=False),
+        jobs=1,
+    )
+    assert (result.verdict == "violation") is (grid == 0.0)
+    assert result.is_floating_point is (grid == 0.0)
+    assert ("VIOLATION in floating point" in str(result)) is (grid == 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final, cast
 
 import numpy as np
@@ -46,7 +47,14 @@ from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import EpsilonClaim, PrivacyClaim, require_on_epsilon
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import Attack, Generator, World, is_seedable, trains_many
+from dpaudit.plugins.protocols import (
+    Attack,
+    Generator,
+    LastBitsName,
+    World,
+    is_seedable,
+    trains_many,
+)
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.game import AttackOutcome
 from dpaudit.results.record import ControlOutcome, TargetOfAudit
@@ -121,7 +129,13 @@ class RecordsGame(Game[RecordsSpec]):
         claim = require_on_epsilon(spec.effective_claim(outcomes), method="`records`")
         attacked = _attack_all(spec, stored, Role.AUDIT, trials, claim)
         replays = self._replay(run, [end.trial for end in outcomes if end.finished])
-        return _find(spec, controls, claim, outcomes, attacked, replays)
+        findings = _find(spec, controls, claim, outcomes, attacked, replays)
+        if findings.best is None or findings.best.proved <= claim.value:
+            return findings
+        spec = replace(spec, settings=spec.settings.with_game(ignore_bits=True))
+        without = _attack_all(spec, stored, Role.AUDIT, trials, claim)
+        proved = max(attack.proved for attack in without)
+        return replace(findings, proved_without_bits=proved if proved <= claim.value else None)
 
     def _control(self, run: Run[RecordsSpec], role: Role) -> ControlOutcome:
         """Runs a control and judges it."""
@@ -186,11 +200,14 @@ def _attack_all(
     kinds = {len(view.target): view for view in spec.views}.values()
     contenders, start = [], 0
     for named in spec.attacks:
-        width = records * max(len(named.feature_names(view)) for view in kinds)
-        place = slice(start, start + width)
-        start += width
+        names = max((named.feature_names(view) for view in kinds), key=len)
+        place = slice(start, start + records * len(names))
+        start = place.stop
+        sees_bits = not settings.game.ignore_bits
+        kept = [sees_bits or not isinstance(name, LastBitsName) for name in names]
         features = [
-            stored.features(part, place)[:].reshape(len(part), records, -1) for part in parts
+            stored.features(part, place)[:].reshape(len(part), records, -1)[:, :, kept]
+            for part in parts
         ]
         attack = fit_records(
             named,

@@ -37,6 +37,7 @@ class ManyRecords(ShadowModelSettings):
             largest forecast on the fitting part, without correction.
         records: Number of records (or units) that share the shadow models, each one attacked.
         probe: Whether probes run first, as in two worlds.
+        ignore_bits: Whether attacks do without the last bits of numbers, as in two worlds.
 
     Raises:
         SettingsError: If a setting is out of range.

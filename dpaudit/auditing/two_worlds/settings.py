@@ -64,7 +64,6 @@ class TwoWorlds(ShadowModelSettings):
     bound: Annotated[BoundedNumber, Option("NUMBER", by_name=True)] = BoundedNumber.EPSILON
     threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
     sequential: bool = False
-    ignore_bits: Annotated[bool, Option(by_name=True)] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

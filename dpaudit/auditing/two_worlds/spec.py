@@ -212,7 +212,7 @@ class TwoWorldSpec(AuditSpec):
             **({"access": game.access.value} if beyond else {}),
             **({"bound": game.bound.value} if isinstance(self.claim, DeltaClaim) else {}),
             "attacks": self.attacks_specified,
-            **game.plain(*_WRITTEN_APART, *(() if game.ignore_bits else ("ignore_bits",))),
+            **game.plain(*_WRITTEN_APART),
         }
 
     @property
