@@ -17,6 +17,7 @@ from dpaudit.auditing.two_worlds.findings import find, target_of
 from dpaudit.auditing.two_worlds.game import TwoWorldsGame
 from dpaudit.auditing.two_worlds.secret import SecretGuess
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
+from dpaudit.auditing.two_worlds.target_search import TargetSearchSpec
 from dpaudit.errors import InputError
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import run_batch
@@ -128,6 +129,20 @@ def test_a_worst_case_without_the_column_has_no_secret() -> None:
     assert spec_of(**given, secret="job").secret is not None
     with pytest.raises(InputError, match="`secret` names 'age', which is not a column"):
         spec_of(**given, secret="age")
+
+
+def test_a_search_compares_records_with_a_value_of_the_secret() -> None:
+    data = people()
+    settings = audit_settings(epsilon=1, target="vulnerable", secret="income")
+    search = build_spec("null", audited_table(data, PEOPLE, settings), settings)
+    assert isinstance(search, TargetSearchSpec)
+    assert len(search.candidates) > 1
+    assert data["income"].iloc[list(search.candidates)].notna().all()
+    without = build_spec(
+        "null", audited_table(data, PEOPLE, settings), settings.with_game(secret=None)
+    )
+    assert isinstance(without, TargetSearchSpec)
+    assert data["income"].iloc[list(without.candidates)].isna().any()
 
 
 def test_a_secret_is_one_more_hypothesis_and_no_part_of_the_selection() -> None:
