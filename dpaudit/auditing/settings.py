@@ -243,6 +243,9 @@ class ShadowModelSettings(GameSettings):
         Effort.THOROUGH: {"shadow_models": 1000},
     }
 
+    WRITTEN_IF_SET: ClassVar[tuple[str, ...]] = ("ignore_bits",)
+    """Settings that specifications leave out unless they are set."""
+
     attacks: Annotated[tuple[str | AnyAttack, ...], ATTACKS_OPTION] = DEFAULT_ATTACKS
     shadow_models: Annotated[int, NumberRange(MIN_SHADOW_MODELS, MOST_MODELS), MODELS_OPTION] = 400
     multiplicity: Annotated[Multiplicity, Option(by_name=True)] = Multiplicity.BONFERRONI
@@ -262,8 +265,9 @@ class ShadowModelSettings(GameSettings):
             )
 
     def plain(self, *left_out: str) -> dict[str, Any]:
-        """As in `GameSettings`; that all bits are seen goes without saying."""
-        return super().plain(*left_out, *(() if self.ignore_bits else ("ignore_bits",)))
+        """As in `GameSettings`, without `WRITTEN_IF_SET` where they are not set."""
+        unset = [name for name in self.WRITTEN_IF_SET if not getattr(self, name)]
+        return super().plain(*left_out, *unset)
 
     @property
     def are_default_attacks(self) -> bool:

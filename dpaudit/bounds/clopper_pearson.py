@@ -91,6 +91,20 @@ def upper_limit(errors: int, n: int, alpha: float) -> float:
     return 1.0 if errors == n else float(scipy.special.betainccinv(errors + 1, n - errors, alpha))
 
 
+def interval(successes: int, n: int, alpha: float) -> tuple[float, float]:
+    """The Clopper-Pearson interval for a rate after so many successes in n trials.
+
+    Args:
+        successes: Successes, at most n.
+        n: Trials.
+        alpha: Probability that each end misses the true rate, at most.
+
+    Returns:
+        Both ends, in [0, 1].
+    """
+    return 1.0 - upper_limit(n - successes, n, alpha), upper_limit(successes, n, alpha)
+
+
 def upper_limits(n: int, alpha: float) -> FloatArray:
     """Clopper-Pearson upper limits on a rate, for every count of n trials.
 

@@ -26,7 +26,7 @@ from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.report.figures import draw
 from dpaudit.report.page import Page, Step, in_memory
-from dpaudit.report.standards import AUDIT
+from dpaudit.report.standards import audit_clauses
 from dpaudit.results import curves, sentences
 from dpaudit.results.advice import next_step
 from dpaudit.results.leaks import (
@@ -88,7 +88,7 @@ def audit_page(result: AuditRecord) -> Page:
             *(_reasons, _leaks, result.game.blocks, _attacks, _scores, _threat_model),
             *(_controls, _checks, _probes, _failures),
         ),
-        clauses=AUDIT,
+        clauses=audit_clauses(guesses_secret=result.game.disclosed(result) is not None),
         reproduce=_reproduce(result),
         details=_sections(result, _settings, _data, _versions),
         origin=f"dpaudit {result.versions.get('dpaudit', '')} from result.json",
@@ -343,6 +343,12 @@ def _multiplicity(result: AuditRecord) -> str:
         )
     else:
         corrected = "One attack makes one test, which needs no correction for multiple testing."
+    if hypotheses > 1 and result.multiplicity.attacks:
+        among = ", ".join(result.multiplicity.attacks)
+        corrected += (
+            f" One of them is the guess of a secret; the other was chosen among {among} and their "
+            "combination on shadow models that are not scored."
+        )
     if turns:
         each = ", ".join(f"{name} on {trials} models" for name, trials in turns.items())
         corrected += (

@@ -15,7 +15,7 @@ _AGAIN = ("ISO/IEC 27559, 8.3.4", "re-evaluation", "Reproduce")
 _FLOATING_POINT = ("NIST SP 800-226", "implementation: floating point", "not tested")
 _NO_INTRUDER = "not tested: this attacker knows more (Threat model)"
 _SIDE_CHANNELS = ("NIST SP 800-226", "side channels", "not tested")
-AUDIT: Final[tuple[Clause, ...]] = (
+_AUDIT: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
     ("ISO/IEC 27559, 7.3.2", "maximum risk", "Result: of the attacked record, not of all"),
     ("ISO/IEC 27559, 8.2.3", "adversarial testing", "Attacks; Controls and checks"),
@@ -26,9 +26,7 @@ AUDIT: Final[tuple[Clause, ...]] = (
     (*_FLOATING_POINT[:2], "not tested, but for the last bits that the attack form reads"),
     _SIDE_CHANNELS,
     ("ICO, anonymisation", "motivated intruder", _NO_INTRUDER),
-    ("ICO, anonymisation", "singling out, linkability, inference", "not tested"),
 )
-"""Clauses for an audit of a generator."""
 REPLAY: Final[tuple[Clause, ...]] = (
     ("ISO/IEC 27559, 6.2", "threat model", "Threat model"),
     _AGAIN,
@@ -68,6 +66,27 @@ EXPLANATION: Final[tuple[Clause, ...]] = (
     _SIDE_CHANNELS,
 )
 """Clauses for an explained violation."""
+
+
+def audit_clauses(*, guesses_secret: bool) -> tuple[Clause, ...]:
+    """Clauses for an audit of a generator.
+
+    Args:
+        guesses_secret: Whether a value of the target was guessed.
+    """
+    if not guesses_secret:
+        return (
+            *_AUDIT,
+            ("ICO, anonymisation", "singling out, linkability, inference", "not tested"),
+        )
+    guessed = "Guessing a value of the target: one column of one record"
+    return (
+        *_AUDIT,
+        ("ICO, anonymisation", "singling out, linkability", "not tested"),
+        ("ICO, anonymisation", "inference", guessed),
+        ("EDPB Opinion 28/2024", "personal data obtained by queries", guessed),
+        ("Consensus framework (Pilgram et al. 2025)", "attribute disclosure", guessed),
+    )
 
 
 def released_clauses(

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from dpaudit.bounds import CoinGuesses, Counts, Threshold
 from dpaudit.bounds.table import Observed, ValidBound
+from dpaudit.model.claim import Claim
 from dpaudit.plugins.protocols import World
 from dpaudit.results.document import OPTIONAL, NonNegative, Probability
 from dpaudit.results.structure import Block
@@ -65,6 +66,10 @@ class Scored(Protocol):
     @property
     def attacks(self) -> Sequence[AttackOutcome]:
         """Every attack that was scored at a threshold."""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim under audit."""
 
     @property
     def shadow_models(self) -> Mapping[World, int]:
@@ -176,6 +181,10 @@ class GameOutcome(ABC):
     @property
     def early_end(self) -> str | None:
         """That it ended before its last trial, in one line; None if it did not."""
+        return None
+
+    def disclosed(self, audit: Scored) -> str | None:
+        """What guesses of a secret show, in one line; None if none was guessed."""
         return None
 
     @abstractmethod

@@ -54,6 +54,7 @@ def rows(result: AuditRecord, *, folder: Path | None = None) -> list[Row]:
         _claim(result),
         *_bound(result),
         attack_row(result),
+        *_secret(result),
         *_leak(result),
         *_bits(result),
         *_target(result),
@@ -100,6 +101,12 @@ def failure_lines(result: AuditRecord, *, folder: Path | None = None) -> list[st
 def attack_row(result: AuditRecord) -> Row:
     """The result of the deciding attack."""
     return Row("attack", result.game.achieved(result) or "none was scored")
+
+
+def _secret(result: AuditRecord) -> list[Row]:
+    """What guesses of a secret show, if one was guessed."""
+    disclosed = result.game.disclosed(result)
+    return [] if disclosed is None else [Row("secret", disclosed)]
 
 
 def unsaid_reasons(result: AuditRecord) -> tuple[str, ...]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dpaudit.bounds.table import Observed, ValidBound
-from dpaudit.formatting import auc_text, clipped, printable
+from dpaudit.formatting import auc_text, clipped, percent, printable, rounded_down
 from dpaudit.plugins.protocols import World
-from dpaudit.results.document import OPTIONAL, Positive, Whole
+from dpaudit.results.document import OPTIONAL, NonNegative, Positive, Probability, Whole
 from dpaudit.results.game import Evidence, GameOutcome, GameWords, Scored, chosen_among
+from dpaudit.results.structure import Block, ReportTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +33,105 @@ class SequentialOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RightGuesses:
+    """How often a secret was guessed right from the releases of one world.
+
+    Attributes:
+        right: Releases from which it was guessed right.
+        releases: Scored releases.
+        least: Lower end of the exact (Clopper-Pearson) interval for the share of right guesses.
+        most: Upper end; both ends hold together at the confidence of the audit.
+    """
+
+    right: Whole
+    releases: Positive
+    least: Probability
+    most: Probability
+
+    @property
+    def share(self) -> float:
+        """The share of right guesses."""
+        return self.right / self.releases
+
+    @property
+    def ends(self) -> str:
+        """The interval in words."""
+        return f"{percent(round(self.least, 3))} to {percent(round(self.most, 3))}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretOutcome:
+    """How well the target's value in one column is guessed from its others and a release.
+
+    Attributes:
+        column: The column.
+        tolerance: For a number or a date, the largest error of a right guess, as a share of the
+            column's range; absent for a category, which must be guessed exactly.
+        inside: Guesses from releases made with the record.
+        outside: Guesses from releases made without it.
+        difference: Share of right guesses with the record, minus the share without it.
+        proved: Lower bound on epsilon, or on the quantity of the claim, from these guesses; it
+            holds together with those of other attacks.
+    """
+
+    column: str
+    tolerance: Probability | None = field(default=None, metadata=OPTIONAL)
+    inside: RightGuesses
+    outside: RightGuesses
+    difference: float
+    proved: NonNegative
+
+    @property
+    def in_words(self) -> str:
+        """The finding in one sentence for those who decide."""
+        near = "" if self.tolerance is None else f" within {percent(self.tolerance)} of its range"
+        inside, outside = (percent(round(of.share, 2)) for of in (self.inside, self.outside))
+        return (
+            f"Knowing the rest of this person's record, an attacker guesses {self.column!r} "
+            f"right{near} in {inside} of releases with the record and in {outside} without it; "
+            "what people like this person have in common, not their record, explains the "
+            f"{outside}."
+        )
+
+    def bound(self, noun: str) -> str:
+        """The difference between the worlds, and what it proves of a quantity."""
+        points = f"{100 * self.difference:+.1f} percentage points"
+        proved = f"{noun} at least {rounded_down(self.proved)}" if self.proved else "nothing"
+        return f"{points}, which proves {proved}"
+
+    def block(self, noun: str) -> Block:
+        """The section of a report.
+
+        Args:
+            noun: What the bound is about, such as epsilon.
+        """
+        worlds = (("with the record", self.inside), ("without it", self.outside))
+        rows = tuple(
+            (name, f"{of.right} of {of.releases}", percent(round(of.share, 3)), of.ends)
+            for name, of in worlds
+        )
+        return Block(
+            title=f"Guessing {self.column!r}",
+            paragraphs=(
+                self.in_words,
+                "A decision tree that is grown on each release guesses the value. The difference "
+                f"is {self.bound(noun)}; the error probability is shared with the attack on "
+                "membership.",
+            ),
+            table=ReportTable(
+                ("Releases", "Guessed right", "Share", "Exact interval"), rows, frozenset({1, 2, 3})
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TwoWorldsOutcome(GameOutcome):
     """How an audit of one record ended, whose shadow models are trained with it or without it.
 
     Attributes:
         name: The game.
         sequential: How it ended if it could stop early; null if it could not.
+        secret: How well a secret was guessed; absent if none was.
     """
 
     words = GameWords(
@@ -56,6 +150,7 @@ class TwoWorldsOutcome(GameOutcome):
 
     name: Literal["two worlds"] = "two worlds"
     sequential: SequentialOutcome | None
+    secret: SecretOutcome | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def may_stop(self) -> bool:
@@ -126,6 +221,23 @@ class TwoWorldsOutcome(GameOutcome):
         """Shadow models of each world."""
         trained = audit.shadow_models
         return "Shadow models", f"{trained[World.IN]} with the target, {trained[World.OUT]} without"
+
+    def disclosed(self, audit: Scored) -> str | None:
+        """How often the secret was guessed right in each world, and what that proves."""
+        secret = self.secret
+        if secret is None:
+            return None
+        inside, outside, name = secret.inside, secret.outside, printable(repr(secret.column))
+        return (
+            f"{name} guessed right in {inside.right} of {inside.releases} releases with the record "
+            f"({inside.ends}), {outside.right} of {outside.releases} without it ({outside.ends}): "
+            f"{secret.bound(audit.claim.quantity.noun)}"
+        )
+
+    def blocks(self, audit: Scored) -> Iterator[Block]:
+        """What guesses of a secret show."""
+        if self.secret is not None:
+            yield self.secret.block(audit.claim.quantity.noun)
 
     def evidence(self, audit: Scored) -> Iterator[Evidence]:
         """For each attack, its errors or guesses, whichever rule was chosen, and its bets.

@@ -24,6 +24,7 @@ from reports.power import run as power
 from reports.probes import run as probes
 from reports.released_data import run as released_data
 from reports.replay import run as replay
+from reports.secrets import run as secrets
 from reports.six import run as six
 from reports.units import run as units
 
@@ -165,6 +166,7 @@ def test_tables_of_pages_follow_from_the_results() -> None:
         ("released_data", released_data.page(REPORTS / "released_data" / "results")),
         ("replay", replay.page(REPORTS / "replay" / "results")),
         ("six", six.page(six.compared(REPORTS / "six" / "results"))),
+        ("secrets", secrets.page(REPORTS / "secrets" / "results")),
         ("units", units.page(REPORTS / "units" / "results")),
     ):
         page = (REPORTS / study / "README.md").read_text()

@@ -63,9 +63,10 @@ class ControlGame(TwoWorlds):
 
 
 def control_settings(settings: AuditSettings[TwoWorlds]) -> AuditSettings[ControlGame]:
-    """The settings of a full control: 60 trials, the same rules, one analysis."""
+    """The settings of a full control: 60 trials, the same rules, one analysis, no secret."""
     same = {field.name: getattr(settings.game, field.name) for field in fields(settings.game)}
-    game = ControlGame(**same | {"shadow_models": 2 * TRIALS_PER_WORLD, "sequential": False})
+    own = {"shadow_models": 2 * TRIALS_PER_WORLD, "sequential": False, "secret": None}
+    game = ControlGame(**same | own)
     return AuditSettings(game=game, confidence=CONFIDENCE)
 
 

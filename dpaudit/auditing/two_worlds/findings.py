@@ -31,19 +31,33 @@ from dpaudit.auditing.two_worlds.checks import (
     failed_by_world,
 )
 from dpaudit.auditing.two_worlds.plan import highest_provable, power
+from dpaudit.auditing.two_worlds.secret import TOLERANCE, column_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
 from dpaudit.bounds import Direction, auc, aucs, guarantee_of
+from dpaudit.bounds.clopper_pearson import interval
 from dpaudit.game.meter import reset_peaks
 from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Outcome, Role, Trial
 from dpaudit.model.choices import VULNERABLE, Access
 from dpaudit.model.claim import Claim
 from dpaudit.plugins.access import AnyAttack, access_of
-from dpaudit.plugins.protocols import FeatureName, FloatArray, LastBitsName, World, is_seedable
+from dpaudit.plugins.protocols import (
+    BoolArray,
+    FeatureName,
+    FloatArray,
+    LastBitsName,
+    World,
+    is_seedable,
+)
 from dpaudit.results.game import AttackOutcome
 from dpaudit.results.leaks import by_importance, carriers
 from dpaudit.results.record import ControlOutcome, Leak, SameTables, TargetOfAudit
-from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
+from dpaudit.results.two_worlds import (
+    RightGuesses,
+    SecretOutcome,
+    SequentialOutcome,
+    TwoWorldsOutcome,
+)
 from dpaudit.results.verdict import Check, Power
 
 MOST_LEAKS = 10
@@ -120,7 +134,10 @@ def find(
         checks += _check_scores(spec, order, deciding, claim=claim, left=left)
     leaks = _leaks(spec, deciding) if deciding else ()
     return Findings(
-        outcome=TwoWorldsOutcome(sequential=_sequential(spec, deciding, trials=len(order))),
+        outcome=TwoWorldsOutcome(
+            sequential=_sequential(spec, deciding, trials=len(order)),
+            secret=_secret(spec, attacked),
+        ),
         claim=claim,
         target=target,
         controls=controls or {},
@@ -292,6 +309,32 @@ def _sequential(
         cap=spec.settings.game.shadow_models,
         stopped_early=deciding is not None and deciding.evaluation.stopped_early,
         guessed_by=dict(guessed_by) or None,
+    )
+
+
+def _secret(spec: TwoWorldSpec, attacked: Sequence[Attacked]) -> SecretOutcome | None:
+    """How often the secret was guessed right; None if it was not guessed in both worlds."""
+    name = spec.settings.game.secret
+    guess = next((attack for attack in attacked if attack.attack is spec.secret), None)
+    if name is None or guess is None:
+        return None
+    evaluation, member = guess.evaluation, guess.scored.member
+    column = column_of(spec.table.schema, name)
+    tail = (1.0 - spec.settings.confidence) / 2.0
+
+    def count(world: BoolArray) -> RightGuesses:
+        right, releases = int(evaluation.scores[world].sum()), int(world.sum())
+        least, most = interval(right, releases, tail)
+        return RightGuesses(right=right, releases=releases, least=least, most=most)
+
+    inside, outside = count(member), count(~member)
+    return SecretOutcome(
+        column=column.name,
+        tolerance=TOLERANCE if column.kind.numeric else None,
+        inside=inside,
+        outside=outside,
+        difference=round(inside.right / inside.releases - outside.right / outside.releases, 4),
+        proved=evaluation.proved,
     )
 
 

@@ -120,7 +120,7 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
         return Payload(
             game=spec.game,
             generators=generators,
-            attacks=[attack for _, attack in spec.attacks],
+            attacks=[attack for _, attack in spec.every_attack],
             root=spec.settings.seed,
             audit=spec.id,
         )

@@ -186,6 +186,7 @@ def sizing(
         SettingsError: If trainings are timed and the claim is not in epsilon.
     """
     claim, game = subject.claim, settings.game
+    attacks = len(game.attacks) + (game.secret is not None)
     require_coins(settings, claim)
     needed = None
     if detect is not None:
@@ -198,7 +199,7 @@ def sizing(
         asked=game.shadow_models,
         rows=rows_by_models(settings, claim, power),
         needed=needed,
-        of=counted(len(game.attacks), "attack"),
-        attacks=len(game.attacks),
+        of=counted(attacks, "attack"),
+        attacks=attacks,
         advice=f"to add models later, audit with `sequential` from the start: {error} error in all",
     )

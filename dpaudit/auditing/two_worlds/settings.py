@@ -43,6 +43,8 @@ class TwoWorlds(ShadowModelSettings):
         bound: Number of the claim to bound: "epsilon" (at the claimed delta), or "delta" (at the
             claimed epsilon), which shows rare events that only one world has.
         threshold: "cross-validated", or "hold-out" as in published audits.
+        secret: Column whose value is also guessed, from the target's other values: the audit bounds
+            how much more often the guess is right if models are trained with the target.
         sequential: Stops as soon as a violation is shown, at the latest after `shadow_models`
             trainings.
         probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap, in audits
@@ -55,6 +57,7 @@ class TwoWorlds(ShadowModelSettings):
     """
 
     NAME: ClassVar[str] = "two worlds"
+    WRITTEN_IF_SET: ClassVar[tuple[str, ...]] = ("ignore_bits", "secret")
 
     multiplicity: Annotated[Multiplicity, Option(by_name=True)] = Multiplicity.SELECT
     target: Annotated[str, Option("RECORD", panel=Panel.ATTACK)] = EXPOSING
@@ -63,6 +66,7 @@ class TwoWorlds(ShadowModelSettings):
     access: Annotated[Access, Option("LEVEL", panel=Panel.ATTACK)] = Access.OUTPUT
     bound: Annotated[BoundedNumber, Option("NUMBER", by_name=True)] = BoundedNumber.EPSILON
     threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
+    secret: Annotated[str | None, Option("COLUMN", panel=Panel.ATTACK)] = None
     sequential: bool = False
 
     def __post_init__(self) -> None:
@@ -77,6 +81,11 @@ class TwoWorlds(ShadowModelSettings):
         for name, value in taken.items():
             object.__setattr__(self, name, value)
         self._check_target()
+        if self.secret is not None and self.sequential:
+            raise SettingsError(
+                "`secret` counts right guesses of a number of models that is fixed beforehand: "
+                "leave out `sequential`, or leave out `secret`"
+            )
         if self.is_timed and self.rule is ThresholdRule.HOLD_OUT:
             raise SettingsError(
                 f'`access="{self.access}"` needs worlds that are fair coins: without them no bound '
@@ -112,6 +121,11 @@ class TwoWorlds(ShadowModelSettings):
     def rule(self) -> ThresholdRule:
         """The threshold rule."""
         return self.threshold
+
+    @property
+    def hypotheses(self) -> int:
+        """The attacks on membership that are scored, and the guess of a secret."""
+        return super().hypotheses + (self.secret is not None)
 
     @property
     def is_timed(self) -> bool:

@@ -15,6 +15,7 @@ import pandas as pd
 from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
 from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven, attacks_with_access, build_generator
 from dpaudit.auditing.two_worlds.plan import require_coins
+from dpaudit.auditing.two_worlds.secret import SecretGuess
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.store import Private
@@ -79,10 +80,16 @@ def _check_choice(schema: Schema, game: TwoWorlds) -> None:
         of_one = {
             "neighbours_file": game.neighbours_file is not None,
             f'access="{game.access}"': game.access in (Access.MODEL, Access.RELEASED),
+            "secret": game.secret is not None,
         }
         for name, is_given in of_one.items():
             if is_given:
                 raise SettingsError(f"`{name}` is for audits of one table: leave it out")
+    if schema.unit is not None and game.secret is not None:
+        raise SettingsError(
+            "`secret` is a value of one row, and a unit may have several: leave out the unit, or "
+            "leave out `secret`"
+        )
     if schema.unit is not None and game.target == VULNERABLE:
         raise SettingsError(
             f"the search for the most vulnerable target compares rows, not units: give "
@@ -143,6 +150,7 @@ class TwoWorldSpec(AuditSpec):
         pair: Both tables, if the audit names them instead of a target.
         selection: How the target was searched for; None if it was named. It changes no number:
             given its target, an audit is the same however the target was found.
+        secret: The attack on a secret; None if no secret is guessed.
     """
 
     TRAINED: ClassVar[tuple[str, ...]] = ("target", "neighbours")
@@ -152,6 +160,7 @@ class TwoWorldSpec(AuditSpec):
     game: TargetGame
     pair: NeighbouringTables | None = None
     selection: Selection | None = None
+    secret: NamedAttack | None = None
 
     @property
     def target_row(self) -> int | None:
@@ -168,10 +177,15 @@ class TwoWorldSpec(AuditSpec):
         """The record that the positive control copies: the target, or the first row of its unit."""
         return self.target.record.head(1)
 
+    @property
+    def every_attack(self) -> tuple[NamedAttack, ...]:
+        """The attacks on membership, then the one on a secret, if there is one."""
+        return self.attacks if self.secret is None else (*self.attacks, self.secret)
+
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """How many features each attack has."""
-        return tuple(len(named.feature_names(self.game.view)) for named in self.attacks)
+        return tuple(len(named.feature_names(self.game.view)) for named in self.every_attack)
 
     @property
     def is_timed(self) -> bool:
@@ -186,13 +200,14 @@ class TwoWorldSpec(AuditSpec):
     @cached_property
     def repeatable(self) -> BoolArray:
         """Which features [f] a trial's seed decides: all but those that are measured."""
-        measured = [access_of(attack) is Access.TIMING for _, attack in self.attacks]
+        measured = [access_of(attack) is Access.TIMING for _, attack in self.every_attack]
         return np.repeat(~np.array(measured), self.widths)
 
     @cached_property
     def last_bits(self) -> BoolArray:
         """Which features [f] the last bits of floating-point numbers decide."""
-        names = [name for named in self.attacks for name in named.feature_names(self.game.view)]
+        view = self.game.view
+        names = [name for named in self.every_attack for name in named.feature_names(view)]
         return np.array([isinstance(name, LastBitsName) for name in names], dtype=np.bool_)
 
     @property
@@ -318,7 +333,10 @@ def build_two_worlds(
             replacement=replacement,
         ),
     )
-    for attack in attacks:
+    secret = None
+    if settings.game.secret is not None:
+        secret = NamedAttack("secret", SecretGuess(settings.game.secret))
+    for attack in (*attacks, *([] if secret is None else [secret])):
         attack.check(game.view)
     check_table(named.generator, schema.handed(data))
     return TwoWorldSpec(
@@ -331,6 +349,7 @@ def build_two_worlds(
         game=game,
         attacks=attacks,
         pair=pair,
+        secret=secret,
     )
 
 

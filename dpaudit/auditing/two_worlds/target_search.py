@@ -190,6 +190,10 @@ def build_target_search(
         InputError: If anything else is unusable; says what and how to fix it.
     """
     candidates = candidates_of(table)
+    secret = settings.game.secret
+    if secret in table.schema.names:  # a record without a value there cannot be the target
+        given = table.data[secret].notna().to_numpy()
+        candidates = tuple(row for row in candidates if given[row]) or candidates
     first = build_two_worlds(generator, table, settings.with_game(target=f"row:{candidates[0]}"))
     try:
         named = build_generator(generator, settings, schema=table.schema)

@@ -125,16 +125,16 @@ def feature_slices(audit: TwoWorldSpec) -> list[FeatureSlice]:
     stops = [0, *accumulate(audit.widths)]
     return [
         FeatureSlice(named, slice(*ends))
-        for named, ends in zip(audit.attacks, pairwise(stops), strict=True)
+        for named, ends in zip(audit.every_attack, pairwise(stops), strict=True)
     ]
 
 
 def candidates(audit: TwoWorldSpec, settings: AuditSettings[TwoWorlds]) -> list[FeatureSlice]:
-    """The attacks on tables that may be scored: also their combination if one is selected."""
-    slices = feature_slices(audit)
+    """The attacks on membership that may be scored, and their combination if one is selected."""
+    slices = feature_slices(audit)[: len(audit.attacks)]
     if len(slices) > 1 and settings.game.multiplicity is Multiplicity.SELECT:
-        together = NamedAttack(COMBINED, Combined(audit.attacks, audit.widths))
-        slices.append(FeatureSlice(together, slice(0, sum(audit.widths))))
+        together = NamedAttack(COMBINED, Combined(audit.attacks, audit.widths[: len(slices)]))
+        slices.append(FeatureSlice(together, slice(0, slices[-1].place.stop)))
     if not settings.game.ignore_bits:
         return slices
     return [of._replace(left_out=audit.last_bits[of.place]) for of in slices]
@@ -180,7 +180,8 @@ def contenders(
     If some trials of the fitting part failed, how trials end is attacked too. That adds no
     hypothesis: on the fitting part this attack replaces the one with the smallest forecast, if its
     own is larger. If one attack is selected, their combination is a further candidate, and only the
-    candidate with the largest forecast is scored.
+    candidate with the largest forecast is scored. The guess of a secret is a hypothesis of its own,
+    in neither the selection nor the combination.
 
     Args:
         audit: The audit.
@@ -220,7 +221,10 @@ def contenders(
         fixed = _add_endings(fixed, on_endings, audit, settings)
     # One hypothesis instead of many: the choice is made here, on trials that are not scored.
     if fixed and settings.game.multiplicity is Multiplicity.SELECT:
-        return [_select_contender(fixed)]
+        fixed = [_select_contender(fixed)]
+    if settings.game.secret is not None:
+        guess = fix(feature_slices(audit)[-1], failed)
+        fixed += [] if guess is None else [guess]
     return fixed
 
 
