@@ -105,11 +105,16 @@ class MechanismResult:
         elif self.verdict is Verdict.CONSISTENT and self.needed is not None:
             needs = f"{self.needed:,} counted draws, if these frequencies are true"
             rows.append(Row("next", needs))
-        headline = (
-            f"{self.verdict.upper()}{where}  claimed epsilon {self.claim.epsilon:g}, epsilon at "
-            f"least {rounded_down(self.proved)} ({percent(self.confidence)} confidence)"
-        )
-        return "\n".join(headed(headline, rows))
+        return "\n".join(headed(f"{self.verdict.upper()}{where}  {self._proof}", rows))
+
+    @property
+    def _proof(self) -> str:
+        """The claim, and what is proved of it if anything is."""
+        least = f"at least {rounded_down(self.proved)} ({percent(self.confidence)} confidence)"
+        if self.verdict is Verdict.VIOLATION:
+            return f"claimed epsilon {self.claim.epsilon:g}, epsilon {least}"
+        nothing = f"no violation of epsilon {self.claim.epsilon:g} found"
+        return f"{nothing}, epsilon {least}" if self.proved else nothing
 
     def assert_no_violation(self) -> None:
         """Raises if a violation was found.
