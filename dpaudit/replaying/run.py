@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.games import audit_settings, audited_table
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.games import audit_settings
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, audited_table, build_two_worlds
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
 from dpaudit.model.claim import DeltaClaim, require_claim
