@@ -24,6 +24,7 @@ from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import (
     FOLDER_PREFIX,
+    FileNames,
     WorkerError,
     WorkerSession,
     WorkerStart,
@@ -51,12 +52,15 @@ class WorldProcess:
         events: Its questions.
         control: Begins and ends its fits.
         sites: The lines that it has named, in its order.
+        written: The table that was last written for it, and the names of its files: most fits are
+            of the same table.
     """
 
     session: WorkerSession
     events: Channel
     control: Channel
     sites: list[Site] = field(default_factory=list)
+    written: tuple[pd.DataFrame, FileNames] | None = None
 
     def fit(
         self, table: pd.DataFrame, *, rows: int, seed: int, sample_seed: int, keeps_table: bool
@@ -76,7 +80,15 @@ class WorldProcess:
         """
         schema = self.session.start.schema
         request = {**self.session.request(rows=rows, seed=seed), "sample_seed": sample_seed}
-        made = self.session.exchange(schema.handed(table), request, wants_rows=keeps_table)
+        if not keeps_table:
+            request["output"] = None
+        if self.written is None or self.written[0] is not table:
+            if self.written is not None:
+                self.session.remove(self.written[1])
+            self.session.write(schema.handed(table), request["data"])
+            self.written = table, request["data"]
+        request["data"] = self.written[1]
+        made = self.session.run(request)
         if made is None or not isinstance(schema, LinkedTables):
             return made
         return accept(made, schema, len(made[schema.root]))
