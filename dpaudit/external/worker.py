@@ -74,7 +74,7 @@ class _Worker:
 
     def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
         """Builds the generator, and describes it."""
-        self.schema = request["schema"]
+        self.schema, self.replayed = request["schema"], None
         self.generator = _build(self.place, request)
         claim = getattr(self.generator, "claim", None)
         if claim is not None and not isinstance(claim, dict):
