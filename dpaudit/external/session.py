@@ -215,6 +215,7 @@ class WorkerProcess:
         folder: Path,
         memory: int | None = None,
         environment: Mapping[str, str] | None = None,
+        process: subprocess.Popen[bytes] | None = None,
     ) -> None:
         """Starts the process.
 
@@ -223,13 +224,14 @@ class WorkerProcess:
             folder: Its working folder.
             memory: Bytes of address space for the process (Linux); None for no limit.
             environment: Further environment variables.
+            process: The process, if it runs already.
 
         Raises:
             WorkerError: If the system cannot start it.
         """
         self.folder = folder
         try:
-            self._process = subprocess.Popen(
+            self._process = process or subprocess.Popen(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -414,6 +416,7 @@ class WorkerSession(WorkerProcess):
         *,
         folder: Path,
         environment: Mapping[str, str] | None = None,
+        process: subprocess.Popen[bytes] | None = None,
     ) -> None:
         """Starts the worker and asks for its hello.
 
@@ -421,12 +424,17 @@ class WorkerSession(WorkerProcess):
             start: How to start it.
             folder: An empty folder.
             environment: Further environment variables.
+            process: Its process, if it runs already.
 
         Raises:
             WorkerError: If it cannot be started, or its hello is wrong.
         """
         super().__init__(
-            start.arguments, folder=folder, memory=start.memory, environment=environment
+            start.arguments,
+            folder=folder,
+            memory=start.memory,
+            environment=environment,
+            process=process,
         )
         self.start = start
         self._requests = 0

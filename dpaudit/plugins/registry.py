@@ -53,11 +53,12 @@ def entry_points(**chosen: str) -> EntryPoints:
     """The entry points of a group, or those of one name, as far as they are installed now."""
     folders = [place or os.curdir for place in sys.path if os.path.isdir(place or os.curdir)]
     places = [(folder, os.stat(folder).st_mtime_ns) for folder in folders]
-    return _installed(tuple(places)).select(**chosen)
+    matches: EntryPoints = _installed(tuple(places)).select(**chosen)
+    return matches
 
 
 @lru_cache(maxsize=1)
-def _installed(places: tuple[tuple[str, int], ...]) -> EntryPoints:
+def _installed(places: tuple[tuple[str, int], ...]) -> Any:  # of another type from Python 3.12 on
     """All entry points: they are in a file of each distribution in these folders, changed then."""
     del places
     return metadata.entry_points()

@@ -1,5 +1,6 @@
 """Python imports this first in a world's process: from here on its random draws are intercepted."""
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -21,3 +22,5 @@ def _start():
 
 if "DPAUDIT_LISTEN" in os.environ:
     _start()
+if "DPAUDIT_LISTEN_PRELOAD" in os.environ:  # while the coordinator does not yet know its generator
+    importlib.import_module(os.environ.pop("DPAUDIT_LISTEN_PRELOAD"))
