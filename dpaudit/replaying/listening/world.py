@@ -463,7 +463,7 @@ class ListeningWorld:
 
     def are_released(self, ids: Any) -> bool:
         """Whether all of these answers are used as numbers already; -1 is no answer."""
-        return bool(np.all(self._released[ids] | (ids < 0)))
+        return bool((self._released[ids] | (ids < 0)).all())
 
     def release(self, ids: Any) -> None:
         """Records that answers are used otherwise than in selections; -1 is no answer."""
