@@ -78,20 +78,24 @@ def spec_of(method: str) -> TwoWorldSpec:
     return build_two_worlds(generator, load(data, schema), audit_settings(**given))
 
 
-def cpu_of_children() -> dict[int, float]:
-    """CPU seconds of each process that this one has started, to the nanosecond (Linux)."""
-    started = [
-        int(pid)
-        for task in Path("/proc/self/task").iterdir()
-        for pid in (task / "children").read_text().split()
-    ]
-    return {
-        pid: sum(
-            int((task / "schedstat").read_text().split()[0]) / 1e9
-            for task in Path(f"/proc/{pid}/task").iterdir()
-        )
-        for pid in started
-    }
+def children() -> set[int]:
+    """The processes that this one has started (Linux)."""
+    stats = Path("/proc").glob("[0-9]*/stat")
+    return {int(stat.parent.name) for stat in stats if _parent_in(stat) == os.getpid()}
+
+
+def cpu_of(process: int) -> float:
+    """CPU seconds of a process, to the nanosecond (Linux)."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) / 1e9 for task in threads)
+
+
+def _parent_in(stat: Path) -> int | None:
+    """The parent of a process; None if it has ended."""
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 def measured(method: str, rounds: int) -> dict[str, Any]:
@@ -104,24 +108,21 @@ def measured(method: str, rounds: int) -> dict[str, Any]:
         open_processes(start) as processes,
     ):
         fits = Fits(processes, spec)
-        listening = set(cpu_of_children())
+        listening = children()
         session = WorkerSession(start, folder=Path(folder))
-        [plain] = set(cpu_of_children()) - listening
+        [plain] = children() - listening
         for number in range(rounds + 1):
-            before, begun = cpu_of_children(), time.monotonic()
+            begun, before = time.monotonic(), cpu_of(plain)
             session.synthesize(fits.tables[World.IN], rows=ROWS, seed=number)
-            middle, then, own = cpu_of_children(), time.monotonic(), time.process_time()
+            used = {"plain": time.monotonic() - begun, "plain_cpu": cpu_of(plain) - before}
+            own, before = time.process_time(), sum(map(cpu_of, listening))
+            begun = time.monotonic()
             transcript = fits.pair(number).transcript
-            after, end = cpu_of_children(), time.monotonic()
+            used["replay"] = time.monotonic() - begun
+            used["coordinator_cpu"] = time.process_time() - own
+            used["world_cpu"] = (sum(map(cpu_of, listening)) - before) / 2
             if transcript.parting is not None or transcript.failures != (None, None):
                 raise SystemExit(f"{method}: {transcript.failures}, {transcript.parting}")
-            used = {
-                "plain_cpu": middle[plain] - before[plain],
-                "plain": then - begun,
-                "world_cpu": sum(after[one] - middle[one] for one in listening) / 2,
-                "coordinator_cpu": time.process_time() - own,
-                "replay": end - then,
-            }
             for name, value in used.items():
                 times.setdefault(name, []).append(value)
         session.end()

@@ -293,6 +293,8 @@ def write_pages(page: Page, *, html: Path | None, markdown: Path | None) -> None
     Raises:
         InputError: If one cannot be written.
     """
+    if html is None and markdown is None:
+        return  # what renders them takes long to load
     from dpaudit.report.render import page_html, page_markdown
 
     if html is not None:

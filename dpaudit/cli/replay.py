@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -118,8 +120,6 @@ def replay(
     """
     del help_all  # its callback has answered
     from dpaudit.model.choices import sampler_of
-    from dpaudit.replaying.record import replay_page
-    from dpaudit.replaying.run import replay as replayed
 
     require_folders(html=html, markdown=markdown)
     is_level = asked.access in list(Access)  # "rows" is no level of an audit
@@ -138,11 +138,27 @@ def replay(
         elif searched != SearchOptions():
             raise SettingsError("`seconds`, `pairs`, `records` and `out` are for `search`: add it")
         else:
-            record = replayed(generator, data, schema=schema, **settings, on_progress=progress)
-            page = replay_page(record)
+            given = settings | {"data": data, "schema": schema}
+            record, page = _replay(generator, given, progress)
     write_pages(page, html=html, markdown=markdown)
     show(record, json=json, quiet=quiet)
     raise typer.Exit(exit_code(record.verdict, FailOn.INCONCLUSIVE))
+
+
+def _replay(
+    generator: str, given: dict[str, Any], progress: Callable[[str], None]
+) -> tuple[ReplayRecord, Page]:
+    """A replay whose worlds start while this process loads what it needs."""
+    from dpaudit.replaying.launching import launch_worlds
+
+    with launch_worlds(generator, dumps(given["samplers"])) as launched:
+        gc.disable()  # looking for garbage among modules takes a tenth of the time to load them
+        from dpaudit.replaying.record import replay_page
+        from dpaudit.replaying.run import replay as replayed
+
+        gc.enable()
+        record = replayed(generator, **given, on_progress=progress, launched=launched)
+        return record, replay_page(record)
 
 
 def _search(

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, TypeVar
+from typing import IO, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import pandas as pd
 
@@ -64,6 +64,8 @@ TAMED: Final = ("OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "PYTHONHASHSEED", "DPAU
 """Prefixes of further variables passed on: threads, hashing, and the pool's marker."""
 AnyTables = TypeVar("AnyTables", pd.DataFrame, dict[str, pd.DataFrame])
 """A table, or several by name."""
+FileNames: TypeAlias = str | dict[str, str]
+"""The name of a table's file, or those of several by table."""
 FOLDER_PREFIX: Final = "dpaudit-worker-"
 HELLO_SECONDS: Final = 300.0
 """Time limit for a worker to start: it may import a large library."""
@@ -213,6 +215,7 @@ class WorkerProcess:
         folder: Path,
         memory: int | None = None,
         environment: Mapping[str, str] | None = None,
+        process: subprocess.Popen[bytes] | None = None,
     ) -> None:
         """Starts the process.
 
@@ -221,13 +224,14 @@ class WorkerProcess:
             folder: Its working folder.
             memory: Bytes of address space for the process (Linux); None for no limit.
             environment: Further environment variables.
+            process: The process, if it runs already.
 
         Raises:
             WorkerError: If the system cannot start it.
         """
         self.folder = folder
         try:
-            self._process = subprocess.Popen(
+            self._process = process or subprocess.Popen(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -412,6 +416,7 @@ class WorkerSession(WorkerProcess):
         *,
         folder: Path,
         environment: Mapping[str, str] | None = None,
+        process: subprocess.Popen[bytes] | None = None,
     ) -> None:
         """Starts the worker and asks for its hello.
 
@@ -419,12 +424,17 @@ class WorkerSession(WorkerProcess):
             start: How to start it.
             folder: An empty folder.
             environment: Further environment variables.
+            process: Its process, if it runs already.
 
         Raises:
             WorkerError: If it cannot be started, or its hello is wrong.
         """
         super().__init__(
-            start.arguments, folder=folder, memory=start.memory, environment=environment
+            start.arguments,
+            folder=folder,
+            memory=start.memory,
+            environment=environment,
+            process=process,
         )
         self.start = start
         self._requests = 0
@@ -457,59 +467,69 @@ class WorkerSession(WorkerProcess):
             SynthesisError: If the worker reports a failure.
             WorkerError: If it breaks the protocol, or ends.
         """
-        synthetic = self.exchange(data, self.request(rows=rows, seed=seed))
-        assert synthetic is not None
-        return synthetic
+        request = self.request(rows=rows, seed=seed)
+        try:
+            self.write(data, request["data"])
+            synthetic: AnyTables = self.run(request)
+            return synthetic
+        finally:
+            self.remove(request["data"])
 
-    def exchange(
-        self, data: AnyTables, request: dict[str, Any], *, wants_rows: bool = True
-    ) -> AnyTables | None:
-        """Sends tables with a request, and reads the synthetic ones.
+    def write(self, data: pd.DataFrame | dict[str, pd.DataFrame], files: FileNames) -> None:
+        """Writes tables for the worker.
 
         Args:
             data: The table, canonical, or the tables by name.
-            request: A request made by `request`.
-            wants_rows: Whether the worker writes the rows; only the reference worker can leave
-                them out.
+            files: The names of their files, as in a request.
+
+        Raises:
+            OSError: If one cannot be written.
+        """
+        tables = data if isinstance(data, dict) else {"": data}
+        for name, path in self._paths(files).items():
+            write_table(tables[name], path, form=self._form)
+
+    def remove(self, files: FileNames | None) -> None:
+        """Removes the files of a request, as far as they are there."""
+        for path in self._paths(files).values():
+            with suppress(OSError):  # a folder of that name is removed with the working folder
+                path.unlink()
+
+    def run(self, request: dict[str, Any]) -> Any:
+        """Has the worker answer a request whose tables are written, and reads the synthetic ones.
+
+        Args:
+            request: A request made by `request`. Without the names of its output, the worker leaves
+                the synthetic tables unwritten; only the reference worker can do that.
 
         Returns:
-            The synthetic table, or tables; None if `wants_rows` is false.
+            The synthetic table, or the tables by name; None without output.
 
         Raises:
             SynthesisError: As `synthesize`.
             WorkerError: As `synthesize`.
         """
-        tables: Mapping[str, pd.DataFrame] = data if isinstance(data, dict) else {"": data}
-        inputs: dict[str, Path] = self._paths(request["data"])
-        output: dict[str, Path] = self._paths(request["output"])
-        text = self.start.schema.text_columns_of
+        output, text = request["output"], self.start.schema.text_columns_of
         try:
-            for name, table in tables.items():
-                write_table(table, inputs[name], form=self._form)
-            if not wants_rows:
-                request = {**request, "output": None}
             check_answer(self.ask(request), request["id"])
-            if not wants_rows:
-                return None
             synthetic = {
-                name: read_table(path, text[name], form=self._form) for name, path in output.items()
+                name: read_table(path, text[name], form=self._form)
+                for name, path in self._paths(output).items()
             }
-            return synthetic if isinstance(data, dict) else synthetic[""]
+            return synthetic if isinstance(output, dict) else synthetic.get("")
         finally:
-            for path in (*inputs.values(), *output.values()):
-                with suppress(OSError):  # a folder of that name is removed with the working folder
-                    path.unlink()
+            self.remove(output)
 
-    def _paths(self, named: str | dict[str, str]) -> dict[str, Path]:
+    def _paths(self, named: FileNames | None) -> dict[str, Path]:
         """The paths of the files of a request, by table."""
-        files = named if isinstance(named, dict) else {"": named}
+        files = named if isinstance(named, dict) else {} if named is None else {"": named}
         return {name: self.folder / file for name, file in files.items()}
 
     def request(self, *, rows: int, seed: int | None) -> dict[str, Any]:
         """The next request to synthesize, with names of new files."""
         self._requests += 1
 
-        def files(stem: str) -> str | dict[str, str]:
+        def files(stem: str) -> FileNames:
             named = {
                 name: f"{stem}-{self._requests}{f'-{place}' if place else ''}.{self._form}"
                 for place, name in enumerate(self.start.schema.text_columns_of)

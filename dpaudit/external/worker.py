@@ -12,6 +12,7 @@ proof: "composition". This file needs only Python 3.7 and its standard library, 
 
 from __future__ import annotations
 
+import copy
 import csv
 import importlib
 import inspect
@@ -50,6 +51,7 @@ class _Worker:
         self.place = place
         self.generator: Any = None
         self.schema: dict[str, Any] = {}
+        self.replayed: Any = None
 
     def answer(self, line: str) -> dict[str, Any]:
         request: Any = None
@@ -72,7 +74,7 @@ class _Worker:
 
     def _hello(self, request: dict[str, Any]) -> dict[str, Any]:
         """Builds the generator, and describes it."""
-        self.schema = request["schema"]
+        self.schema, self.replayed = request["schema"], None
         self.generator = _build(self.place, request)
         claim = getattr(self.generator, "claim", None)
         if claim is not None and not isinstance(claim, dict):
@@ -89,12 +91,7 @@ class _Worker:
 
     def _synthesize(self, request: dict[str, Any]) -> None:
         """Trains on the tables of a request, and writes the synthetic ones."""
-        files, outputs, form = request["data"], request["output"], request["format"]
-        if isinstance(files, dict):
-            schemas = self.schema["tables"]
-            data = {name: _read(files[name], form, schemas[name]["columns"]) for name in files}
-        else:
-            data = _read(files, form, self.schema["columns"])
+        data, outputs, form = self._tables(request), request["output"], request["format"]
         rows, seed = request["rows"], request["seed"]
         model, observer = None, None
         if "dpaudit_listening" in sys.modules:  # a replay compares what the fit releases
@@ -122,6 +119,23 @@ class _Worker:
             table, outputs = {"": table}, {"": outputs}
         for name, output in outputs.items():
             _write(table[name], output, form)
+
+    def _tables(self, request: dict[str, Any]) -> Any:
+        """The tables of a request; those of a replay are read once, and each fit has a copy."""
+        files, form = request["data"], request["format"]
+        if self.replayed is None or self.replayed[0] != files:
+            if isinstance(files, dict):
+                schemas = self.schema["tables"]
+                data: Any = {
+                    name: _read(files[name], form, schemas[name]["columns"]) for name in files
+                }
+            else:
+                data = _read(files, form, self.schema["columns"])
+            if "dpaudit_listening" not in sys.modules:
+                return data
+            prepare = getattr(self.generator, "dpaudit_prepare", None)
+            self.replayed = files, data if prepare is None else prepare(data)
+        return copy.deepcopy(self.replayed[1])
 
 
 def _build(place: str, request: dict[str, Any]) -> Any:

@@ -674,6 +674,8 @@ def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
 
 def _of_one_scale(scale: FloatArray, shares: Sequence[Share]) -> NoiseLaw | None:
     """Gammas of both signs with equal shapes are Laplace noise, or a sum of Laplace draws."""
+    if len(shares) == 1 and shares[0].law == "laplace":
+        return Laplace(scale)
     totals: dict[float, Any] = {}
     for share in shares:
         sign = _sign(share.factor)

@@ -27,12 +27,14 @@ class Unpickled:
         sys.path += [entry for entry in search_path if entry not in sys.path]
         self._schema, self._generator = pickle.loads(blob)
 
-    def fit(self, data: Any, *, seed: int) -> Any:
-        """Fits the generator on tables, which are made canonical; returns what has the model."""
+    def dpaudit_prepare(self, data: Any) -> Any:
+        """Tables as the generator takes them; each fit has a copy of its own."""
         if isinstance(data, dict):
             tables, parts = self._schema.canonical_tables(data), self._schema.tables
-            given: Any = {name: parts[name].handed(table) for name, table in tables.items()}
-        else:
-            given = self._schema.handed(self._schema.canonical(data))
-        fitted = self._generator.fit(given, seed=seed)
+            return {name: parts[name].handed(table) for name, table in tables.items()}
+        return self._schema.handed(self._schema.canonical(data))
+
+    def fit(self, data: Any, *, seed: int) -> Any:
+        """Fits the generator on prepared tables; returns what has the model."""
+        fitted = self._generator.fit(data, seed=seed)
         return self._generator if fitted is None else fitted

@@ -86,8 +86,7 @@ class Worlds:
         seed, sample_seed = (
             int(self.rng(role, order.number).integers(2**31)) for role in ("seed", "sample seed")
         )
-        for world in order.worlds:
-            self._begin(world, match, order)
+        self._begin(match, order)
         fits = {
             world: self.processes.pool.submit(
                 self.processes.worlds[world].fit,
@@ -108,8 +107,7 @@ class Worlds:
             again = True
         match.dismiss(fits)
         results = [_result_of(world, fits.get(world)) for world in WORLDS]
-        for world in order.worlds:
-            match.end(world)
+        match.end(*order.worlds)
         if again:
             raise Restart
         transcript = match.transcript
@@ -131,23 +129,23 @@ class Worlds:
         match.finish()
         return FinishedFit(transcript, (results[0][0], results[1][0]))
 
-    def _begin(self, world: World, match: Match, order: Order) -> None:
-        own, other = match.lengths if world is World.IN else match.lengths[::-1]
-        control = self.processes.worlds[world].control
-        control.send(
-            {
-                "kind": "begin",
-                "mode": order.mode,
-                "seed": int(self.rng("coins", order.number).integers(2**62)),
-                "rows": [own, other],
-                "own_rows": [match.place] if match.place is not None and own > other else [],
-                "kept": order.keeps,
-                "watch_state": order.watches_state,
-                **{name: getattr(order, name) for name in _PASSED_ON},
-                **{name: sorted(lines) for name, lines in self.learned.lines._asdict().items()},
-            }
-        )
-        control.receive()
+    def _begin(self, match: Match, order: Order) -> None:
+        message = {
+            "kind": "begin",
+            "mode": order.mode,
+            "seed": int(self.rng("coins", order.number).integers(2**62)),
+            "kept": order.keeps,
+            "watch_state": order.watches_state,
+            **{name: getattr(order, name) for name in _PASSED_ON},
+            **{name: sorted(lines) for name, lines in self.learned.lines._asdict().items()},
+        }
+        controls = [self.processes.worlds[world].control for world in order.worlds]
+        for world, control in zip(order.worlds, controls, strict=True):
+            own, other = match.lengths if world is World.IN else match.lengths[::-1]
+            own_rows = [match.place] if match.place is not None and own > other else []
+            control.send({**message, "rows": [own, other], "own_rows": own_rows})
+        for control in controls:
+            control.receive()
 
 
 def _result_of(

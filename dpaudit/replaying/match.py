@@ -192,10 +192,11 @@ class Match:
         if message.get("on") is not None:  # more noise on an answer
             return self._lone.issuperset(numbers_of(message["on"]).tolist())
         site = Site(*message["site"])
-        turn = len(self._single[world][site]) - 1
-        lawful = law_of_parts(message["parts"]) is not None and not self.transcript.tosses
-        if not lawful or np.size(message["before"]) != 1 or site not in self._alignment.turns:
+        if site not in self._alignment.turns or np.size(message["before"]) != 1:
             return False
+        if self.transcript.tosses or law_of_parts(message["parts"]) is None:
+            return False
+        turn = len(self._single[world][site]) - 1
         return self._alignment.choose(self._alignment.turns[site][0]) == turn
 
     def finds_lone_turn(self, parting: Parting) -> bool:
@@ -239,14 +240,14 @@ class Match:
                 for where, chance, is_in in message.get("tosses", ())
             ]
 
-    def end(self, world: World) -> dict[str, Any]:
-        """Ends a world's fit and takes its last message."""
-        if world not in self._ended:
-            control = self._processes[world].control
-            control.send({"kind": "end"})
-            self._ended[world] = control.receive()
+    def end(self, *worlds: World) -> None:
+        """Ends the fits of worlds, unless they have ended, and takes their last messages."""
+        going = [world for world in worlds if world not in self._ended]
+        for world in going:
+            self._processes[world].control.send({"kind": "end"})
+        for world in going:
+            self._ended[world] = self._processes[world].control.receive()
             self._take(world, self._ended[world])
-        return self._ended[world]
 
     def finish(self) -> None:
         """Adds the last messages of the worlds to the transcript."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Listener
 from pathlib import Path
@@ -20,10 +19,9 @@ import pandas as pd
 
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import RegistryError, ReplayError
-from dpaudit.external import worker
 from dpaudit.external.generator import WorkerGenerator
 from dpaudit.external.session import (
-    FOLDER_PREFIX,
+    FileNames,
     WorkerError,
     WorkerSession,
     WorkerStart,
@@ -33,13 +31,11 @@ from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.release import accept
-from dpaudit.replaying import local_world
+from dpaudit.replaying.launching import LOCAL, LaunchedWorlds, environment_of, prepare_launch
 from dpaudit.replaying.listening.channel import Channel, connect
 from dpaudit.replaying.transcript import Site
 
 WORLDS: Final = (World.IN, World.OUT)
-_BOOT: Final = Path(__file__).parent / "listening" / "boot"
-_SINGLE_THREAD: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass
@@ -51,12 +47,15 @@ class WorldProcess:
         events: Its questions.
         control: Begins and ends its fits.
         sites: The lines that it has named, in its order.
+        written: The table that was last written for it, and the names of its files: most fits are
+            of the same table.
     """
 
     session: WorkerSession
     events: Channel
     control: Channel
     sites: list[Site] = field(default_factory=list)
+    written: tuple[pd.DataFrame, FileNames] | None = None
 
     def fit(
         self, table: pd.DataFrame, *, rows: int, seed: int, sample_seed: int, keeps_table: bool
@@ -76,7 +75,15 @@ class WorldProcess:
         """
         schema = self.session.start.schema
         request = {**self.session.request(rows=rows, seed=seed), "sample_seed": sample_seed}
-        made = self.session.exchange(schema.handed(table), request, wants_rows=keeps_table)
+        if not keeps_table:
+            request["output"] = None
+        if self.written is None or self.written[0] is not table:
+            if self.written is not None:
+                self.session.remove(self.written[1])
+            self.session.write(schema.handed(table), request["data"])
+            self.written = table, request["data"]
+        request["data"] = self.written[1]
+        made: pd.DataFrame | None = self.session.run(request)
         if made is None or not isinstance(schema, LinkedTables):
             return made
         return accept(made, schema, len(made[schema.root]))
@@ -116,25 +123,19 @@ def prepare_start(spec: TwoWorldSpec) -> Iterator[WorkerStart]:
         path.touch(mode=0o600)
         places = [os.path.abspath(place) for place in (*search_path(), os.curdir)]
         path.write_bytes(pickle.dumps((places, blob)))
-        yield WorkerStart(
-            (
-                sys.executable,
-                worker.__file__,
-                f"{local_world.__file__}:{local_world.Unpickled.__name__}",
-            ),
-            spec.table.schema,
-            json.dumps({"path": str(path)}),
-            None,
-        )
+        yield WorkerStart(LOCAL, spec.table.schema, json.dumps({"path": str(path)}), None)
 
 
 @contextmanager
-def open_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
+def open_processes(
+    start: WorkerStart, *, samplers: str = "[]", launched: LaunchedWorlds | None = None
+) -> Iterator[Processes]:
     """Starts both worlds, at the same time.
 
     Args:
         start: How to start a worker that fits the generator.
         samplers: Samplers that the user named, as JSON.
+        launched: Worlds that were started already, for a generator of this environment.
 
     Yields:
         The processes, which end with the context.
@@ -143,43 +144,40 @@ def open_processes(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Proc
         RegistryError: If a worker cannot be started, as where the generator's module fails.
         ReplayError: If draws in its Python cannot be intercepted.
     """
-    with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as folder:
-        children: list[Site] = []
-        with _Connections(str(Path(folder) / "listen"), children) as connections:
-            with ThreadPoolExecutor(len(WORLDS)) as pool:
-                futures = [
-                    pool.submit(_start, start, world, Path(folder), connections, samplers)
-                    for world in WORLDS
-                ]
-            try:
-                worlds = {
-                    world: future.result() for world, future in zip(WORLDS, futures, strict=True)
-                }
-                yield Processes(worlds, children)
-            finally:
-                for future in futures:
-                    if future.exception() is None:
-                        future.result().session.end()
+    children: list[Site] = []
+    with ExitStack() as stack:
+        if launched is None or start.arguments != LOCAL:
+            launched = stack.enter_context(prepare_launch())
+        connections = stack.enter_context(_Connections(launched.server, children))
+        with ThreadPoolExecutor(len(WORLDS)) as pool:
+            futures = [
+                pool.submit(_start, start, world, launched, connections, samplers)
+                for world in WORLDS
+            ]
+        try:
+            worlds = {world: future.result() for world, future in zip(WORLDS, futures, strict=True)}
+            yield Processes(worlds, children)
+        finally:
+            for future in futures:
+                if future.exception() is None:
+                    future.result().session.end()
 
 
 def _start(
-    start: WorkerStart, world: World, folder: Path, connections: _Connections, samplers: str
+    start: WorkerStart,
+    world: World,
+    launched: LaunchedWorlds,
+    connections: _Connections,
+    samplers: str,
 ) -> WorldProcess:
-    own = folder / world.value
-    own.mkdir()
-    is_local = local_world.__file__ in start.arguments[-1]
-    path = [str(_BOOT), *filter(None, [os.environ.get("PYTHONPATH") if is_local else None])]
-    environment = {
-        **(os.environ if is_local else {}),  # what an import of the generator may read
-        "DPAUDIT_LISTEN": connections.address,
-        "DPAUDIT_WORLD": world.value,
-        "DPAUDIT_LISTEN_SAMPLERS": samplers,
-        "PYTHONPATH": os.pathsep.join(path),
-        "PYTHONHASHSEED": "0",
-        **dict.fromkeys(_SINGLE_THREAD, "1"),
-    }
+    is_local = start.arguments == LOCAL
     try:
-        session = WorkerSession(start, folder=own, environment=environment)
+        session = WorkerSession(
+            start,
+            folder=launched.folder / world.value,
+            environment=environment_of(world.value, launched, samplers, is_local=is_local),
+            process=launched.processes.get(world.value),
+        )
     except WorkerError as error:
         raise RegistryError(f"world {world} cannot start: {error}") from None
     channels = connections.wait(world.value)
@@ -195,21 +193,22 @@ def _start(
 class _Connections:
     """Takes the connections of the worlds' processes."""
 
-    def __init__(self, address: str, children: list[Site]) -> None:
-        self.address, self._children = address, children
+    def __init__(self, server: Listener, children: list[Site]) -> None:
+        self._server, self._children = server, children
         self._found: dict[tuple[str, str], Channel] = {}
         self._change = threading.Condition()
         self._closed = False
 
     def __enter__(self) -> _Connections:
-        self._server = Listener(self.address, family="AF_UNIX", backlog=16)
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closed = True
         with suppress(OSError):
-            connect(self.address, {"role": "end"}).connection.close()  # wakes what accepts
+            connect(
+                str(self._server.address), {"role": "end"}
+            ).connection.close()  # wakes what accepts
         self._server.close()
         for channel in self._found.values():
             channel.connection.close()

@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.games import audit_settings, audited_table
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
+from dpaudit.auditing.games import audit_settings
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, audited_table, build_two_worlds
 from dpaudit.errors import ReplayError, SettingsError, TrialError
 from dpaudit.game.target import exposing_first
 from dpaudit.model.claim import DeltaClaim, require_claim
@@ -30,6 +30,7 @@ from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.gaps import find_gap_draws
+from dpaudit.replaying.launching import LaunchedWorlds
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
 from dpaudit.replaying.orders import FinishedFit
@@ -155,6 +156,7 @@ def replays_of(
     schema: Schema | str | Path | None = None,
     targets: int = 1,
     on_progress: Callable[[str], None] | None = None,
+    launched: LaunchedWorlds | None = None,
     **settings: Any,
 ) -> Iterator[ReplayRecord]:
     """As `replay`, once for each seed, in the same two processes.
@@ -166,6 +168,7 @@ def replays_of(
         schema: As for `replay`.
         targets: As for `replay`.
         on_progress: As for `replay`.
+        launched: Worlds whose processes were started already.
         settings: The other arguments of `replay`.
 
     Yields:
@@ -187,25 +190,27 @@ def replays_of(
         raise SettingsError("`hand_over` is for replays of one table: audit several without it")
     table = audited_table(data, schema, audit_settings(**settings))
     specs = list(_candidates(generator, table, settings, targets))
-    yield from _records(specs, seeds, options, say=on_progress or (lambda line: None))
+    say = on_progress or (lambda line: None)
+    yield from _records(specs, seeds, options, launched, say=say)
 
 
 def _records(
     specs: Sequence[TwoWorldSpec],
     seeds: Sequence[int],
     options: Options,
+    launched: LaunchedWorlds | None,
     *,
     say: Callable[[str], None],
 ) -> Iterator[ReplayRecord]:
     """Replays the costliest of some candidates, once for each seed."""
-    require_claim(specs[0].claim, method="a replay")  # refused before a process starts
+    require_claim(specs[0].claim, method="a replay")  # refused before any fit
     if isinstance(specs[0].claim, DeltaClaim):
         raise SettingsError("a replay reports epsilon and delta: leave out `bound`")
     options = options.with_proof_of(specs[0].generator.generator)
     samplers = json.dumps([dict(sampler) for sampler in options.samplers])
     with prepare_start(specs[0]) as start:
         open_worlds = partial(open_processes, start, samplers=samplers)
-        with open_worlds() as processes:
+        with open_worlds(launched=launched) as processes:
             for seed in seeds:
                 started = time.monotonic()
                 each = [

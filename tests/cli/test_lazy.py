@@ -23,11 +23,13 @@ words += [["env", "create"], ["bugs", "run"]]
 for line in ([], *words):
     app([*line, "--help"], standalone_mode=False)
     print("imported:", *line, *[name for name in {HEAVY} if name in sys.modules])
+import dpaudit.replaying.launching
+print("imported:", *[name for name in {HEAVY} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("imported:")]
     commands = [name for part in Commands.sections.values() for name in part]
-    assert found == [[], *([name] for name in commands), ["env", "create"], ["bugs", "run"]]
+    assert found == [[], *([name] for name in commands), ["env", "create"], ["bugs", "run"], []]
     assert "Empirical epsilon of a generator, from shadow models." in done.stdout
 
 

@@ -107,6 +107,18 @@ ready = collections:Counter [there]
 }
 
 
+def test_a_plugin_is_found_when_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "ready" not in names(GENERATORS)
+    (tmp_path / "new").mkdir()
+    for name, text in THEIRS.items():
+        (tmp_path / "new" / name).write_text(text)
+    (tmp_path / "new").rename(tmp_path / "theirs-1.dist-info")
+    assert "ready" in names(GENERATORS)
+
+
 def test_an_entry_point_names_the_extra_that_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

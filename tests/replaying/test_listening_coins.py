@@ -54,6 +54,13 @@ def test_randomised_response_asks_once_for_all(world: OneWorld) -> None:
     assert question["limit"].tolist() == [0.4] * 5
 
 
+def test_a_draw_from_a_range_is_a_coin_in_it(world: OneWorld) -> None:
+    [question] = asked(world, "in_range").of("coin")
+    assert question["limit"] == pytest.approx([0.75])
+    assert world.fit("in_range", 4.0, edge=0.76).result == "False"
+    assert world.fit("in_range", 4.0, edge=0.74).result == "True"
+
+
 def test_whole_words_are_coins(world: OneWorld) -> None:
     first, second = asked(world, "whole_words").of("coin")
     assert first["limit"] == pytest.approx([0.4], abs=1e-5)

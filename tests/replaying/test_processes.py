@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpaudit
+from dpaudit.auditing.games import audit_settings
+from dpaudit.auditing.two_worlds.spec import build_two_worlds
 from dpaudit.errors import RegistryError, ReplayError
+from dpaudit.model.tables import load
 from dpaudit.replaying import run
-from dpaudit.replaying.processes import open_processes
+from dpaudit.replaying.fits import Fits
+from dpaudit.replaying.launching import launch_worlds
+from dpaudit.replaying.processes import open_processes, prepare_start
 from listened import CELLS, SCHEMA, TABLE, Mechanism, replayed
 
 LIBRARY = """
@@ -53,6 +59,33 @@ def test_noise_that_is_drawn_at_import_is_never_a_violation(tmp_path: Path, scal
     """It is one draw for all fits of a process; each import has another."""
     record = in_a_file(tmp_path, "NOISE", scale=scale, fits=100)
     assert record.verdict.value == "inconclusive", str(record)
+
+
+@pytest.mark.usefixtures("worlds")
+def test_each_fit_has_the_table_as_it_is_even_if_the_last_one_changed_it() -> None:
+    class Changes(Mechanism):
+        def fit(self, data: pd.DataFrame, *, seed: int) -> Any:
+            model = super().fit(data, seed=seed)
+            data["a"] = 0
+            return model
+
+    record = replayed(Changes(lambda counts, rng: counts + rng.laplace(0.0, 1.0, CELLS)))
+    assert record.verdict.value == "consistent", str(record)
+    assert record.spent == pytest.approx(1.0)
+
+
+def test_worlds_that_were_launched_fit_the_generator_and_end(tmp_path: Path) -> None:
+    path = tmp_path / "own_library.py"
+    path.write_text(LIBRARY.format(noise="default_rng(seed).laplace(0.0, 1.0, 4)", scale=1.0))
+    spec = build_two_worlds(f"{path}:Counts", load(TABLE, SCHEMA), audit_settings(epsilon=1.0))
+    with launch_worlds(f"{path}:Counts", "[]") as launched, prepare_start(spec) as start:
+        assert launched is not None
+        with open_processes(start, launched=launched) as processes:
+            assert Fits(processes, spec).pair(1).transcript.parting is None
+            assert all(process.poll() is None for process in launched.processes.values())
+        assert all(process.poll() is not None for process in launched.processes.values())
+    with launch_worlds("dpmm:mst", "[]") as launched:
+        assert launched is None
 
 
 def ends(counts: Any, rng: Any) -> Any:

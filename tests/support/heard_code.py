@@ -226,6 +226,10 @@ def whole_words(n):
     return random.getrandbits(20) < int(n / 10.0 * 2**20), random.randrange(10**6) < n * 10**5
 
 
+def in_range(n):
+    return bool(random.uniform(-2, np.float64(6.0)) < n)
+
+
 def plain_coins(n):
     return [
         random.choice("abc"),

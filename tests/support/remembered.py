@@ -6,14 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import EntryPoints
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpaudit import versions
-from dpaudit.plugins import registry, source
+from dpaudit.plugins import source
 
 ROOT = Path(__file__).resolve().parents[2]
 STARTED = frozenset(sys.path)
@@ -22,13 +21,12 @@ CODE = tuple(ROOT / name for name in ("attacks", "dpaudit", "generators", "repor
 
 @contextmanager
 def looked_up_once() -> Iterator[None]:
-    """Remembers what is installed, and what code of this repository imports.
+    """Remembers which versions are installed, and what code of this repository imports.
 
     Reading both takes near half of a small audit. Code elsewhere, such as what a test has written,
     is read each time.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "entry_points", _entry_points())
         patch.setattr(versions, "version", _version())
         patch.setattr(source, "releases", _releases())
         patch.setattr(source._Walk, "follow", _follow())
@@ -39,19 +37,6 @@ def _version() -> Any:
     real = versions.version
     known = cache(real)
     return lambda name: known(name) if _as_started() else real(name)
-
-
-def _entry_points() -> Any:
-    real = registry.entry_points
-
-    @cache
-    def found(chosen: tuple[tuple[str, str], ...]) -> EntryPoints:
-        return real(**dict(chosen))
-
-    def entry_points(**chosen: str) -> EntryPoints:
-        return found((*chosen.items(),)) if _as_started() else real(**chosen)
-
-    return entry_points
 
 
 def _releases() -> Any:

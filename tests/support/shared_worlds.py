@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import pytest
 
 from dpaudit.external.session import PROTOCOL, WorkerStart, hello_of
-from dpaudit.replaying import local_world, processes, run
+from dpaudit.replaying import launching, processes, run
 from dpaudit.replaying.processes import Processes
 
 
@@ -31,8 +31,10 @@ def shared_worlds(kept: KeptWorlds) -> Iterator[None]:
     """
 
     @contextmanager
-    def opened(start: WorkerStart, *, samplers: str = "[]") -> Iterator[Processes]:
-        if samplers != "[]" or local_world.__file__ not in start.arguments[-1]:
+    def opened(
+        start: WorkerStart, *, samplers: str = "[]", launched: None = None
+    ) -> Iterator[Processes]:
+        if samplers != "[]" or start.arguments != launching.LOCAL:
             with processes.open_processes(start, samplers=samplers) as found:
                 yield found
             return
@@ -49,6 +51,7 @@ def shared_worlds(kept: KeptWorlds) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "open_processes", opened)
+        patch.setattr(launching, "launch_worlds", lambda *_: nullcontext())
         yield
 
 

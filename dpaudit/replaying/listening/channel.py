@@ -32,7 +32,10 @@ _INSIDE = tuple(
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
-_AS_THEY_ARE = frozenset({str, int, float, bool, type(None)})
+class _Encoder(json.JSONEncoder):
+    """Python's own encoder: that of the generator's code is replaced by one that ends marks."""
+
+    iterencode = json.JSONEncoder.iterencode
 
 
 def pack(message: Dict[str, Any]) -> bytes:
@@ -40,21 +43,13 @@ def pack(message: Dict[str, Any]) -> bytes:
     blobs: List[bytes] = []
 
     def plain(value: Any) -> Any:
-        if type(value) in _AS_THEY_ARE:
-            return value
-        if isinstance(value, np.ndarray):
-            value = np.ascontiguousarray(value)
-            blobs.append(value.tobytes())
-            return {"__array__": [value.dtype.str, list(value.shape), len(blobs[-1])]}
-        if isinstance(value, np.generic):
+        if not isinstance(value, np.ndarray):
             return value.item()
-        if isinstance(value, dict):
-            return {key: plain(part) for key, part in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(part) for part in value]
-        return value
+        array = np.ascontiguousarray(value)
+        blobs.append(array.tobytes())
+        return {"__array__": [array.dtype.str, list(array.shape), len(blobs[-1])]}
 
-    head = json.dumps(plain(message)).encode()
+    head = _Encoder(default=plain).encode(message).encode()
     body = b"".join(blobs)
     return _LENGTH.pack(len(head)) + head + body
 

@@ -186,6 +186,10 @@ class CurveArray(DrawArray):
         return noises.combination(content * wide, (part,))
 
 
+_full, _zeros = np.full, np.zeros
+"""As numpy has them: they are replaced later, and loops make a coin in each turn."""
+
+
 def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: float = 1.0) -> Any:
     """Marks uniform draws from [0, 1) as new coins and stretches them to [low, high).
 
@@ -200,7 +204,7 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
     world, content = marks.world, np.asarray(values, dtype=float)
     is_plain = type(record) is int and not record  # the usual case: single draws in loops
     if is_plain:
-        record = np.zeros(content.shape, dtype=np.int8)
+        record = _zeros(content.shape, dtype=np.int8)
     else:
         record = np.array(np.broadcast_to(record, content.shape), dtype=np.int8)
     if is_plain or not np.any(record):
@@ -209,10 +213,11 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
         world.note("draw" if world.kept is None else "sample", where)
     if world.edge is not None and not world.natural and (world.kept is None or is_plain):
         content = np.full(content.shape, world.edge)
-    known = np.zeros(content.shape, dtype=bool)
-    zeros, ones = np.zeros(content.shape), np.ones(content.shape)
-    state = CoinState(zeros, ones, content.copy(), record, known, where)
-    factor, offset = np.full(content.shape, high - low), np.full(content.shape, float(low))
+    known = _zeros(content.shape, dtype=bool)
+    state = CoinState(
+        _zeros(content.shape), _full(content.shape, 1.0), content.copy(), record, known, where
+    )
+    factor, offset = _full(content.shape, high - low), _full(content.shape, float(low))
     marked = _coin(content * factor + offset, state, factor, offset)
     return marked if isinstance(values, np.ndarray) else marks.number_of(marked)
 

@@ -174,6 +174,12 @@ def is_marked(value: Any, kind: Any = None) -> bool:
     return isinstance(value, kind or Marked) and value.is_marked
 
 
+def is_bare(value: Any) -> bool:
+    """Whether a value neither carries a mark nor has parts that may: the most frequent case."""
+    kind = type(value)
+    return kind is not list and kind is not tuple and kind not in _kinds
+
+
 def combine(values: Any) -> Any:
     """Joins a list of marked numbers or arrays, perhaps nested, into one marked array if it can."""
     if type(values) not in (list, tuple) or (_kinds | {list, tuple}).isdisjoint(map(type, values)):

@@ -85,13 +85,11 @@ class _Release:
         elif isinstance(table, list):
             self._add_leaf(place, repr(table).encode())
         else:
-            columns = {name: np.asarray(table[name]) for name in table.columns}
-            plain = [
-                column.astype(float) for column in columns.values() if column.dtype.kind in "fiub"
-            ]
+            columns = [np.asarray(column) for _, column in table.items()]
+            plain = [column.astype(float) for column in columns if column.dtype.kind in "fiub"]
             self._add_numbers(place, np.concatenate([*plain, np.zeros(0)]))
-            texts = [column for column in columns.values() if column.dtype.kind not in "fiub"]
-            held = (list(columns), table.index.tolist(), table.attrs)
+            texts = [column for column in columns if column.dtype.kind not in "fiub"]
+            held = (list(table.columns), table.index.tolist(), table.attrs)
             text = repr([*held, *(column.tolist() for column in texts)]).encode()
             self._add_leaf(place, text + self.numbers[place].tobytes())
 

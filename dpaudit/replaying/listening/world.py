@@ -463,7 +463,7 @@ class ListeningWorld:
 
     def are_released(self, ids: Any) -> bool:
         """Whether all of these answers are used as numbers already; -1 is no answer."""
-        return bool(np.all(self._released[ids] | (ids < 0)))
+        return bool((self._released[ids] | (ids < 0)).all())
 
     def release(self, ids: Any) -> None:
         """Records that answers are used otherwise than in selections; -1 is no answer."""
@@ -477,8 +477,11 @@ _FLOAT = struct.Struct("=d")
 
 def _with_room(flags: Any, size: int) -> Any:
     """The flags, and more that are not set if there are fewer than `size`."""
-    more = max(1024, 2 * size) - len(flags)
-    return flags if size <= len(flags) else np.pad(flags, (0, more))
+    if size <= len(flags):
+        return flags
+    longer = np.zeros(max(1024, 2 * size), dtype=flags.dtype)
+    longer[: len(flags)] = flags
+    return longer
 
 
 def _length_of(size: Any) -> Optional[int]:

@@ -50,7 +50,7 @@ def _keep_marks(convert: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(convert)
     def wrapper(value: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(value) in _BARE:
+        if marks.is_bare(value):
             return convert(value, *args, **kwargs)
         value = marks.array_of(marks.combine(value))
         if not marks.is_marked(value):
@@ -89,10 +89,6 @@ def _make_blank(make: Callable[..., Any]) -> Callable[..., Any]:
         return zeros
 
     return wrapper
-
-
-_BARE = frozenset({np.ndarray, np.float64, np.int64, np.bool_, float, int, bool})
-"""Types that carry no mark and have no marked parts; the most frequent arguments."""
 
 
 def _take_lists(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -425,13 +425,20 @@ def _values_at(places: Any, a: Any, size: Any) -> Any:
     return values if size is not None else values[()]
 
 
-def single_coin(where: Site, draw: Callable[[Any], Any], make: Any = PlainGenerator) -> Any:
+def single_coin(
+    where: Site,
+    draw: Callable[[Any], Any],
+    make: Any = PlainGenerator,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> Any:
     """One uniform draw; the target's own draw does not shift those of others."""
     world = marks.world
     record = world.record_of(where)
     own = (where[0], where[1], f"{where[2]} of the target") if record == 2 else where
     stream = world.stream(own, None, make, records=record > 0)
-    return coins.coin(draw(stream), where, record=record)
+    return coins.coin(draw(stream), where, record=record, low=low, high=high)
 
 
 def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:

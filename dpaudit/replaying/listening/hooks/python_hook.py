@@ -24,6 +24,11 @@ _SAME = ("log1p", "log2", "log10", "exp", "expm1", "sqrt", "sin", "cos", "tan", 
 """Functions of `math` that numpy has under the same name."""
 
 
+def _is_exact(value: Any) -> bool:
+    """Whether a value is a plain number that is exact as a float, and whose sums are finite."""
+    return type(value) in (int, float, np.int64, np.float64) and abs(value) < 2**53
+
+
 class HeardRandom(Seeded, _Plain):
     """`random.Random`, intercepted; other methods build on `random()` and `getrandbits`."""
 
@@ -41,19 +46,20 @@ class HeardRandom(Seeded, _Plain):
 
     def uniform(self, a: Any = 0.0, b: Any = 1.0) -> Any:
         """A coin, scaled."""
-        is_unit = type(a) is type(b) is float and a == 0 and b == 1
         if not marks.world.hears_draw:
-            drawn = self.dpaudit_plain.random(self)
+            return a + (b - a) * self.dpaudit_plain.random(self)
+        where, world = site(), marks.world
+        self.dpaudit_count_draw(where)
+        if world.natural and where[:2] not in world.bent:
+            return a + (b - a) * self.dpaudit_draw("random")
+        # a coin is made in its range at once, unless its range or its ends are followed
+        in_range = _is_exact(a) and _is_exact(b) and not world.follows_range(where)
+        low, high = (float(a), float(b)) if in_range else (0.0, 1.0)
+        if world.natural:
+            drawn = coins.coin(self.dpaudit_draw("random"), where, low=low, high=high)
         else:
-            where, world = site(), marks.world
-            is_unit = is_unit and not world.follows_range(where)
-            self.dpaudit_count_draw(where)
-            if not world.natural:
-                drawn = single_coin(where, lambda stream: stream.random())
-            else:
-                drawn = self.dpaudit_draw("random")
-                drawn = coins.coin(drawn, where) if where[:2] in world.bent else drawn
-        return drawn if is_unit else a + (b - a) * drawn
+            drawn = single_coin(where, lambda stream: stream.random(), low=low, high=high)
+        return drawn if in_range else a + (b - a) * drawn
 
     @intercepted
     def getrandbits(self, k: int) -> Any:
