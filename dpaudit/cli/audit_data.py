@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from dpaudit.cli import options
 from dpaudit.cli.console import (
@@ -57,26 +54,6 @@ class ReleaseOptions:
     anonymeter: bool = False
 
 
-_DONE: Final = {"comparing": 15, "testing": 63, "looking": 68}
-"""Percent of the time that have passed when a step with this first word begins; 200,000 rows."""
-
-
-@contextmanager
-def show_steps(console: Console) -> Iterator[Callable[[str], None]]:
-    """Prints steps; on a terminal there is a bar, too, and the time left as the last steps went."""
-    hidden = not console.is_terminal or console.quiet
-    with Progress(console=console, transient=True, disable=hidden) as bar:
-        bar.speed_estimate_period = 3600.0  # of so few steps all count
-        task = bar.add_task("", total=100)
-
-        def show(step: str) -> None:
-            console.print(step)
-            if done := _DONE.get(step.partition(" ")[0]):
-                bar.update(task, completed=done)
-
-        yield show
-
-
 @guard
 @options.takes_settings()
 def audit_data(
@@ -92,18 +69,22 @@ def audit_data(
     quiet: options.Quiet = False,
 ) -> None:
     """Audits a released synthetic table: does it reveal who was in the training data?"""
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.released_data import audit_data as audited
     from dpaudit.released_data.result import released_page
 
     require_folders(html=html, markdown=markdown)
-    with show_steps(messages(quiet=quiet)) as on_progress:
+    errors = messages(quiet=quiet)
+    with ConsoleProgress(errors, quiet=quiet) as progress:
         result = audited(
             **vars(tables),
             schema=schema,
             confidence=confidence,
             seed=seed,
-            on_progress=on_progress,
+            on_progress=errors.print,
+            on_share=lambda share: progress.show("percent", round(100 * share), 100, lines=0),
         )
+        progress.show("percent", 100, 100, lines=0)
     write_pages(released_page(result), html=html, markdown=markdown)
     show(result, json=json, quiet=quiet)
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

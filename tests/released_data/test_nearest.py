@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from dpaudit.errors import MissingExtraError, SettingsError
 from dpaudit.model.schema import Schema
@@ -71,6 +72,33 @@ def test_the_index_finds_every_copy_and_nearly_every_neighbour(
     assert (found.distances[:500, 0] == 0.0).all()
     assert np.isclose(found.distances, exact.distances, atol=1e-6).mean() > 0.9
     assert (found.distances >= exact.distances - 1e-6).all()
+
+
+@pytest.mark.parametrize("large", [10, 10**12])
+def test_distances_do_not_depend_on_the_number_of_threads(
+    large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGE", large)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads):
+            found.append(nearest_others(rows(3_000, width=40), neighbours=3))
+    assert (found[0].distances == found[1].distances).all()
+    assert (found[0].indices == found[1].indices).all()
+
+
+def test_lists_with_fewer_rows_than_neighbours_are_no_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LARGE", 10)
+    monkeypatch.setattr(module, "_PER_LIST", 2)
+    monkeypatch.setattr(module, "_MOST_SEARCHED", 1)
+    monkeypatch.setattr(module, "_SEARCHED", 1)
+    reference = rows(40)
+    found = find_nearest(reference, reference, neighbours=12)
+    assert (found.distances[:, 0] == 0.0).all()
+    assert np.isfinite(found.distances).all()
+    assert ((found.indices >= 0) & (found.indices < 40)).all()
 
 
 def test_encoding_block_by_block_is_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
