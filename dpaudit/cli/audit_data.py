@@ -60,6 +60,8 @@ def audit_data(
     *,
     tables: ReleaseOptions,
     schema: options.SchemaFile = None,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     confidence: options.Confidence = 0.95,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -79,6 +81,8 @@ def audit_data(
         result = audited(
             **vars(tables),
             schema=schema,
+            separator=separator,
+            encoding=encoding,
             confidence=confidence,
             seed=seed,
             on_progress=errors.print,

@@ -21,6 +21,7 @@ TestOption = Annotated[
 
 
 @guard
+@options.reads_tables
 @options.takes_settings()
 def utility(
     *,

@@ -17,6 +17,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.model.setting import SEED, check_number
+from dpaudit.model.table_files import csv_written
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data.anonymeter.run import require_environment
 from dpaudit.released_data.conclusion import (
@@ -181,6 +182,8 @@ def audit_data(
     confidence: float = 0.95,
     secrets: Sequence[str] | None = None,
     anonymeter: bool = False,
+    separator: str | None = None,
+    encoding: str | None = None,
     seed: int = 0,
     on_progress: Callable[[str], None] | None = None,
     on_share: Callable[[float], None] | None = None,
@@ -207,6 +210,8 @@ def audit_data(
             label and the first columns, 12 in total.
         anonymeter: Whether the attacks of anonymeter run too; they need a hold-out, and its
             environment (`dpaudit env create anonymeter`).
+        separator: What is between the fields of CSV files; by default found out of each.
+        encoding: Their encoding; by default found out of each.
         seed: Root of every random stream; no coin depends on it.
         on_progress: Called with each next step.
         on_share: Called with the share of the time that has passed, as it does with large tables.
@@ -223,15 +228,17 @@ def audit_data(
     progress = _Progress(on_progress or _ignore, on_share or _ignore)
     progress.begin("reading the tables", 0.0)
     named = dict(synthetic=synthetic, train=train, holdout=holdout, coins=coins, schema=schema)
+    written = {"separator": separator, "encoding": encoding}
     stated = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed}
     columns = {"drop": drop, "secret": secrets or ()}
-    reproduce = _command(named, {"unit": unit, **stated}, columns, anonymeter=anonymeter)
+    reproduce = _command(named, {"unit": unit, **written, **stated}, columns, anonymeter=anonymeter)
     tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
     if tossed is not None and holdout is not None:
         tossed.check(train, name="train")
         tossed.check(holdout, name="holdout")
         unit = tossed.unit if unit is None else unit
-    tables = load_released(train, synthetic, holdout, schema=schema, unit=unit, drop=drop)
+    with csv_written(**written):
+        tables = load_released(train, synthetic, holdout, schema=schema, unit=unit, drop=drop)
     _check_units(tables, tossed)
     del train, synthetic, holdout  # large
     result = _run_audit(

@@ -55,6 +55,24 @@ def test_split_train_and_audit(folder: Path) -> None:
     assert command.startswith("dpaudit split --data ")  # whole, to be copied
 
 
+def test_a_stated_separator_is_used_and_repeated(folder: Path) -> None:
+    for name in ("s", "t"):
+        rows = pd.read_csv(folder / "data.csv").sample(40, random_state=len(name))
+        rows.to_csv(folder / f"{name}.csv", index=False, sep="^")
+    tables = ("--synthetic", folder / "s.csv", "--train", folder / "t.csv")
+    code, _, err = called("audit-data", *tables, "--separator", ";")
+    assert code == 2
+    code, out, _ = called("audit-data", *tables, "--separator", "^", "--json", "-q")
+    assert code == 3
+    assert " --separator '^' " in json.loads(out)["reproduce"]
+    split = ("split", "--data", folder / "t.csv", "--separator", "^", "--to", folder / "parts")
+    assert called(*split)[0] == 0
+    assert (folder / "parts" / "train.csv").read_text().startswith("x0,x1,x2\n")
+    code, _, err = called("schema", "--data", folder / "t.csv", "--encoding", "utf-16")
+    assert code == 2
+    assert "correct --encoding, or leave it out" in err
+
+
 def test_what_does_not_fit_is_an_error_in_one_line(folder: Path) -> None:
     called("split", "--data", folder / "data.csv", "--to", folder / "parts")
     train, holdout = folder / "parts" / "train.csv", folder / "parts" / "holdout.csv"

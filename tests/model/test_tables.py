@@ -16,10 +16,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
 from dpaudit.model.schema import Schema
+from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import data_digest, fitting, load, load_schema, load_table
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
@@ -465,3 +467,55 @@ def test_the_digest_is_that_of_every_value_as_text() -> None:
     expected = hashlib.sha256(hashed.to_numpy().astype("<u8").tobytes())
     expected.update(json.dumps(list(table.columns)).encode())
     assert data_digest(table) == expected.hexdigest()
+
+
+ROWS = pd.DataFrame({"größe": ["1;5", "2;5", "3;0", "1;5"], "x": [4, 5, 6, 7]})
+
+
+@pytest.mark.parametrize(
+    ("separator", "encoding"), [("^", None), ("tab", None), ("\t", "utf-16-le"), (";", "cp1252")]
+)
+def test_a_stated_form_is_not_guessed(
+    tmp_path: Path, separator: str | None, encoding: str | None
+) -> None:
+    path = tmp_path / "t.csv"
+    between = "\t" if separator == "tab" else separator
+    ROWS.to_csv(path, index=False, sep=between or ",", encoding=encoding or "utf-8")
+    with csv_written(separator, encoding):
+        assert load_table(path).equals(ROWS)
+        assert load_table(path, unchanged=True)["x"].tolist() == ["4", "5", "6", "7"]
+
+
+@pytest.mark.parametrize(
+    ("separator", "encoding", "says"),
+    [
+        ("^", None, "has no '^' in its header, but ',': correct `separator`"),
+        (None, "ascii", "is not text in ascii: correct `encoding`"),
+        (None, "utf-16", "is not text in utf-16: correct `encoding`"),
+        ("ab", None, "`separator` must be one character, or tab, got 'ab'"),
+        (None, "klingon", "`encoding` 'klingon' is unknown"),
+        (None, "hex", "`encoding` 'hex' is unknown"),
+    ],
+)
+def test_a_stated_form_that_does_not_fit_is_refused(
+    tmp_path: Path, separator: str | None, encoding: str | None, says: str
+) -> None:
+    path = tmp_path / "t.csv"
+    ROWS.to_csv(path, index=False)
+    with (
+        pytest.raises(InputError, match=re.escape(says)) as refusal,
+        csv_written(separator, encoding),
+    ):
+        load_table(path)
+    assert len(str(refusal.value).splitlines()) == 1
+    assert load_table(path).equals(ROWS)  # nothing is stated any more
+
+
+def test_a_command_repeats_a_stated_form(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"a": range(30), "b": [1, 2, 4] * 10}).to_csv(path, index=False, sep="^")
+    settings = audit_settings(separator="^", epsilon=1.0)
+    spec = build_spec("marginals", audited_table(str(path), None, settings), settings)
+    assert "--set 'separator=^'" in spec.reproduce
+    assert spec.specification["separator"] == "^"
+    assert "encoding" not in spec.specification
