@@ -23,6 +23,8 @@ from dpaudit.model.encoding import decode, encode
 from dpaudit.model.schema import Schema
 from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import data_digest, fitting, load, load_schema, load_table
+from dpaudit.plugins.release import accept
+from dpaudit.released_data.tables import load_released
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
 
@@ -220,7 +222,7 @@ def test_files_of_offices_are_read_alike(
     if isinstance(days, str):
         assert given.tolist() == written.tolist()
     else:
-        assert pd.to_datetime(given).tolist() == DAYS.tolist()
+        assert pd.to_datetime(given, utc=True).dt.tz_localize(None).tolist() == DAYS.tolist()
     assert Schema.from_document(loaded.schema.to_document()) == loaded.schema
     assert loaded.schema.canonical(loaded.schema.handed(loaded.data)).equals(loaded.data)
     aside = [text for text in caplog.messages if "set aside" in text]
@@ -246,12 +248,53 @@ def test_dates_with_times_zones_and_gaps_are_days(tmp_path: Path) -> None:
     assert "outside the bounds [2020-01-01T12:00:00, 2020-01-04]" in problem
 
 
+HOURS = pd.Series(pd.date_range("2024-03-30 22:30", periods=9, freq="7h"))
+IN_UTC = HOURS.dt.tz_localize("UTC")
+MIXED_OFFSETS = [
+    f"{at.tz_convert(zone):%Y-%m-%dT%H:%M:%S%z}"
+    for at, zone in zip(IN_UTC, ["UTC", "Europe/Berlin", "Asia/Kolkata"] * 3, strict=True)
+]
+
+
+@pytest.mark.parametrize(
+    ("at", "form", "given"),
+    [
+        (HOURS, "timestamp", HOURS),
+        (IN_UTC.dt.tz_convert("Europe/Berlin"), "timestamp Europe/Berlin", None),
+        (IN_UTC.dt.tz_convert("UTC-03:30"), "timestamp UTC-03:30", None),
+        (HOURS.dt.strftime("%Y-%m-%dT%H:%M:%S+05:30"), "ISO8601 UTC+05:30", None),
+        (MIXED_OFFSETS, "ISO8601 UTC", [at.isoformat() for at in IN_UTC]),
+    ],
+)
+def test_a_generator_gets_dates_in_their_zone_and_gives_them_in_any(
+    tmp_path: Path, at: Any, form: str, given: Any
+) -> None:
+    is_text = form.startswith("ISO8601")
+    path = tmp_path / ("t.csv" if is_text else "t.parquet")
+    table = pd.DataFrame({"at": at, "x": [0, 1, 2] * 3})
+    table.to_csv(path, index=False) if is_text else table.to_parquet(path, index=False)
+    loaded = load(path, None)
+    schema = Schema.from_document(loaded.schema.to_document())
+    assert schema == loaded.schema
+    assert schema.columns[0].date == form
+    handed = schema.handed(loaded.data)
+    assert handed["at"].tolist() == list(at if given is None else given)
+    stamps = pd.to_datetime(handed["at"], utc=True)
+    for released in (handed["at"], stamps, stamps.dt.tz_convert("Asia/Tokyo"), stamps.astype(str)):
+        release = accept(handed.assign(at=released), schema, n_rows=9)
+        assert release.equals(loaded.data)
+    train, synthetic = (loaded.data["at"], pd.DataFrame({"at": stamps, "x": table["x"]}))
+    tables = load_released(path, synthetic)
+    assert tables.train["at"].tolist() == tables.synthetic["at"].tolist() == train.tolist()
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"lower": 3}, "`lower` must be a date such as 2020-12-31"),
         ({"upper": "soon"}, "`upper` must be a date such as 2020-12-31, got 'soon'"),
         ({"format": "day"}, "`format` must be"),
+        ({"format": "timestamp Mars/Base"}, "`format` must be"),
         ({"upper": "1999-01-01"}, "must be below"),
         ({"words": []}, "unknown keys words"),
     ],
