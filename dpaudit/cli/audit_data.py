@@ -35,6 +35,10 @@ class ReleaseOptions:
         unit: Column of the units that had a coin each (`dpaudit split --unit`): bound, claim and
             copies are per unit. Default: that of the coin file.
         drop: Column that is left out of all tables.
+        separator: What is between the fields of all CSV files: one character, or tab; of one of
+            them as in synthetic=tab. Default: found out.
+        encoding: Encoding of all CSV files, such as cp1252; of one of them as in synthetic=cp1252.
+            Default: found out.
         epsilon: Claimed epsilon, adding or removing one record (or all rows of one unit); needs
             `coins`. Default: no claim.
         delta: Claimed delta. Default: 0.
@@ -48,6 +52,8 @@ class ReleaseOptions:
     coins: Annotated[Path | None, Option("FILE", panel=Panel.INPUT)] = None
     unit: Annotated[str | None, Option("COLUMN", panel=Panel.INPUT)] = None
     drop: Annotated[tuple[str, ...], Option("COLUMN", panel=Panel.INPUT)] = ()
+    separator: Annotated[str | None, Option("CHARACTER", panel=Panel.INPUT)] = None
+    encoding: Annotated[str | None, Option("NAME", panel=Panel.INPUT)] = None
     epsilon: Annotated[float | None, Option("E", panel=Panel.CLAIM)] = None
     delta: Annotated[float | None, Option("D", panel=Panel.CLAIM)] = None
     secrets: Annotated[Sequence[str] | None, Option("COLUMN", ("--secret",))] = None
@@ -60,8 +66,6 @@ def audit_data(
     *,
     tables: ReleaseOptions,
     schema: options.SchemaFile = None,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
     confidence: options.Confidence = 0.95,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -81,8 +85,6 @@ def audit_data(
         result = audited(
             **vars(tables),
             schema=schema,
-            separator=separator,
-            encoding=encoding,
             confidence=confidence,
             seed=seed,
             on_progress=errors.print,

@@ -17,7 +17,6 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.model.setting import SEED, check_number
-from dpaudit.model.table_files import csv_written
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.released_data.anonymeter.run import require_environment
 from dpaudit.released_data.conclusion import (
@@ -210,8 +209,10 @@ def audit_data(
             label and the first columns, 12 in total.
         anonymeter: Whether the attacks of anonymeter run too; they need a hold-out, and its
             environment (`dpaudit env create anonymeter`).
-        separator: What is between the fields of CSV files; by default found out of each.
-        encoding: Their encoding; by default found out of each.
+        separator: What is between the fields of all CSV files, or of one ("synthetic=;"); by
+            default found out.
+        encoding: The encoding of all CSV files, or of one ("synthetic=cp1252"); by default found
+            out.
         seed: Root of every random stream; no coin depends on it.
         on_progress: Called with each next step.
         on_share: Called with the share of the time that has passed, as it does with large tables.
@@ -237,8 +238,9 @@ def audit_data(
         tossed.check(train, name="train")
         tossed.check(holdout, name="holdout")
         unit = tossed.unit if unit is None else unit
-    with csv_written(**written):
-        tables = load_released(train, synthetic, holdout, schema=schema, unit=unit, drop=drop)
+    tables = load_released(
+        train, synthetic, holdout, schema=schema, unit=unit, drop=drop, **written
+    )
     _check_units(tables, tossed)
     del train, synthetic, holdout  # large
     result = _run_audit(

@@ -65,6 +65,12 @@ def test_a_stated_separator_is_used_and_repeated(folder: Path) -> None:
     code, out, _ = called("audit-data", *tables, "--separator", "^", "--json", "-q")
     assert code == 3
     assert " --separator '^' " in json.loads(out)["reproduce"]
+    pd.read_csv(folder / "data.csv").head(40).to_csv(folder / "plain.csv", index=False)
+    mixed = ("--synthetic", folder / "s.csv", "--train", folder / "plain.csv")
+    code, _, err = called("audit-data", *mixed)
+    assert code == 2
+    assert "or name its separator: --separator synthetic=CHARACTER" in err
+    assert called("audit-data", *mixed, "--separator", "synthetic=^", "-q")[0] == 3
     split = ("split", "--data", folder / "t.csv", "--separator", "^", "--to", folder / "parts")
     assert called(*split)[0] == 0
     assert (folder / "parts" / "train.csv").read_text().startswith("x0,x1,x2\n")
