@@ -197,9 +197,8 @@ def audit_data(
         coins: The coin file of `dpaudit.split` that made train and hold-out; with it there is a
             lower bound on epsilon.
         schema: Schema of the tables; by default inferred.
-        unit: The column of the units that had a coin each (`dpaudit.split(unit=...)`): bound, claim
-            and copies are then per unit. By default that of the coin file. The synthetic table may
-            lack the column.
+        unit: The column of the units that had a coin each, for bound, claim and copies per unit; by
+            default that of the coin file. The synthetic table may lack it.
         drop: Columns that are left out of all tables.
         epsilon: ε of a claim to test, for tables that differ by one added or removed row (or unit);
             needs coins.
@@ -209,10 +208,8 @@ def audit_data(
             label and the first columns, 12 in total.
         anonymeter: Whether the attacks of anonymeter run too; they need a hold-out, and its
             environment (`dpaudit env create anonymeter`).
-        separator: What is between the fields of all CSV files, or of one ("synthetic=;"); by
-            default found out.
-        encoding: The encoding of all CSV files, or of one ("synthetic=cp1252"); by default found
-            out.
+        separator: Separator of CSV files, or of one ("synthetic=;"); by default found out.
+        encoding: Encoding of CSV files, or of one ("synthetic=cp1252"); by default found out.
         seed: Root of every random stream; no coin depends on it.
         on_progress: Called with each next step.
         on_share: Called with the share of the time that has passed, as it does with large tables.
@@ -229,18 +226,13 @@ def audit_data(
     progress = _Progress(on_progress or _ignore, on_share or _ignore)
     progress.begin("reading the tables", 0.0)
     named = dict(synthetic=synthetic, train=train, holdout=holdout, coins=coins, schema=schema)
-    written = {"separator": separator, "encoding": encoding}
+    csv = {"separator": separator, "encoding": encoding}
     stated = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed}
     columns = {"drop": drop, "secret": secrets or ()}
-    reproduce = _command(named, {"unit": unit, **written, **stated}, columns, anonymeter=anonymeter)
-    tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
-    if tossed is not None and holdout is not None:
-        tossed.check(train, name="train")
-        tossed.check(holdout, name="holdout")
-        unit = tossed.unit if unit is None else unit
-    tables = load_released(
-        train, synthetic, holdout, schema=schema, unit=unit, drop=drop, **written
-    )
+    reproduce = _command(named, {"unit": unit, **csv, **stated}, columns, anonymeter=anonymeter)
+    tossed = _read_coins(coins, train, holdout)
+    unit = tossed.unit if tossed is not None and unit is None else unit
+    tables = load_released(train, synthetic, holdout, schema=schema, unit=unit, drop=drop, **csv)
     _check_units(tables, tossed)
     del train, synthetic, holdout  # large
     result = _run_audit(
@@ -255,6 +247,23 @@ def audit_data(
         progress=progress,
     )
     return replace(result, date=today(), reproduce=reproduce)
+
+
+def _read_coins(
+    coins: CoinFile | str | Path | None,
+    train: pd.DataFrame | str | Path,
+    holdout: pd.DataFrame | str | Path | None,
+) -> CoinFile | None:
+    """The coins, which must be those of train and hold-out.
+
+    Raises:
+        DataError: If they cannot be read, or belong to other tables.
+    """
+    tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
+    if tossed is not None and holdout is not None:
+        tossed.check(train, name="train")
+        tossed.check(holdout, name="holdout")
+    return tossed
 
 
 def _command(
