@@ -101,6 +101,20 @@ def test_lists_with_fewer_rows_than_neighbours_are_no_fault(
     assert ((found.indices >= 0) & (found.indices < 40)).all()
 
 
+def test_lists_are_searched_without_faiss_where_nearly_all_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MANY", 10)
+    reference = rows(2_000, width=12)
+    queries = np.concatenate([reference[:50], rows(50, width=12, seed=1)])
+    exact = find_nearest(queries, reference, neighbours=2)
+    for _ in range(2):
+        found = find_nearest(queries, reference, neighbours=2, exact=False)
+        assert (found.distances[:50, 0] == 0.0).all()
+        assert np.isclose(found.distances, exact.distances, atol=1e-6).mean() > 0.9
+        monkeypatch.setitem(__import__("sys").modules, "faiss", None)
+
+
 def test_encoding_block_by_block_is_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"x": [0.0, 1.0, 4.0], "c": ["a", "b", "a"]})
     schema = Schema.infer(table)
