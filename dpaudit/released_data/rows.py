@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -114,7 +114,12 @@ def encode(table: pd.DataFrame, schema: Schema) -> Encoded:
 
 
 def find_nearest(
-    queries: Encoded, reference: Encoded, *, neighbours: int, exact: bool = True
+    queries: Encoded,
+    reference: Encoded,
+    *,
+    neighbours: int,
+    exact: bool = True,
+    on_share: Callable[[float], None] = lambda share: None,
 ) -> NearestRows:
     """The nearest rows of a reference table to each query.
 
@@ -127,6 +132,7 @@ def find_nearest(
         reference: Rows [m, width] to search.
         neighbours: How many to find for each query, from 1 to m.
         exact: Whether all must be found in smaller tables, too.
+        on_share: Called with the share of the lists that are searched.
 
     Returns:
         Their distances and rows.
@@ -141,21 +147,31 @@ def find_nearest(
             np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
         )
     pairs = len(queries) * len(reference)
-    search = _search_exactly if pairs <= (LARGE if exact else _MANY) else _search_lists
     knn = _import_knn(needs_faiss=pairs > LARGE)
+    most = min(neighbours + _TIED, len(reference))
     with threadpool_limits(limits=1):  # threads that wait for a core spin, at twice the cost
-        indices = search(knn, queries, reference, min(neighbours + _TIED, len(reference)))
+        if pairs <= (LARGE if exact else _MANY):
+            indices = knn(queries, reference, most)[1]
+        else:
+            indices = _search_lists(knn, queries, reference, most, on_share)
     nearest = _sort_by_distance(queries, reference, np.sort(indices, axis=1))
     return NearestRows(nearest.distances[:, :neighbours], nearest.indices[:, :neighbours])
 
 
-def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None) -> NearestRows:
+def nearest_others(
+    rows: Encoded,
+    *,
+    neighbours: int,
+    of: IntArray | None = None,
+    on_share: Callable[[float], None] = lambda share: None,
+) -> NearestRows:
     """The nearest other rows of the same table to each row; copies count as other rows.
 
     Args:
         rows: Rows [n, width], at least 2.
         neighbours: How many to find of each, from 1 to n - 1.
         of: The rows whose neighbours are wanted; by default all.
+        on_share: As for `find_nearest`.
 
     Returns:
         Their distances and rows.
@@ -167,7 +183,7 @@ def nearest_others(rows: Encoded, *, neighbours: int, of: IntArray | None = None
     check_number("neighbours", neighbours, NumberRange(1, len(rows) - 1))
     asked = np.arange(len(rows)) if of is None else of
     queries = rows if of is None else rows[asked]
-    distances, indices = find_nearest(queries, rows, neighbours=neighbours + 1)
+    distances, indices = find_nearest(queries, rows, neighbours=neighbours + 1, on_share=on_share)
     itself = indices == asked[:, None]
     itself[~itself.any(axis=1), -1] = True  # among many copies it may not be found
     return NearestRows(
@@ -201,12 +217,13 @@ def _import_knn(*, needs_faiss: bool) -> _Knn:
     )
 
 
-def _search_exactly(knn: _Knn, queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
-    """The nearest rows [n, k] to each query, but for rounding."""
-    return knn(queries, reference, neighbours)[1]
-
-
-def _search_lists(knn: _Knn, queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+def _search_lists(
+    knn: _Knn,
+    queries: Encoded,
+    reference: Encoded,
+    neighbours: int,
+    on_share: Callable[[float], None],
+) -> IntArray:
     """The nearest rows [n, k] in the lists of similar rows whose centres are nearest to each query.
 
     List by list, because a product of matrices with all queries of a list is several times as fast
@@ -222,10 +239,22 @@ def _search_lists(knn: _Knn, queries: Encoded, reference: Encoded, neighbours: i
     for start in range(0, len(queries), at_once):
         block = slice(start, start + at_once)
         asking = _group(knn(queries[block], centres, searched)[1], lists)
-        nearest[block] = _merge_lists(
-            knn, queries[block], reference, zip(members, asking, strict=True), neighbours
-        )
+        shares = (of / len(queries) for of in (start, min(start + at_once, len(queries))))
+        pairs = _report([*zip(members, asking, strict=True)], on_share, *shares)
+        nearest[block] = _merge_lists(knn, queries[block], reference, pairs, neighbours)
     return nearest
+
+
+def _report(
+    pairs: Sequence[tuple[IntArray, IntArray]],
+    on_share: Callable[[float], None],
+    start: float,
+    end: float,
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Reports how many of these have been taken, as shares from one to another."""
+    for number, pair in enumerate(pairs, start=1):
+        yield pair
+        on_share(start + (end - start) * number / len(pairs))
 
 
 def _find_centres(knn: _Knn, reference: Encoded, lists: int) -> Encoded:

@@ -100,10 +100,17 @@ def membership_scores(
     most = min(_NEIGHBOURS, len(synthetic), len(real) - 1)
     some = None if len(of) == len(rows) else of  # avoids copying a large table
     queries = rows if some is None else rows[some]
-    drawn = find_nearest(queries, encode(synthetic, schema), neighbours=most).distances
+    drawn = find_nearest(
+        queries,
+        encode(synthetic, schema),
+        neighbours=most,
+        on_share=lambda share: on_share(0.4 * share),
+    ).distances
     del queries
     on_share(0.4)
-    others = nearest_others(rows, neighbours=most, of=some).distances
+    others = nearest_others(
+        rows, neighbours=most, of=some, on_share=lambda share: on_share(0.4 + 0.4 * share)
+    ).distances
     del rows
     on_share(0.8)
     matched = matches(

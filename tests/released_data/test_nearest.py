@@ -68,7 +68,12 @@ def test_the_index_finds_every_copy_and_nearly_every_neighbour(
     queries = np.concatenate([reference[:500], rows(500, width=12, seed=1)])
     exact = find_nearest(queries, reference, neighbours=2)
     monkeypatch.setattr(module, "LARGE", 10)
-    found = find_nearest(queries, reference, neighbours=2)
+    monkeypatch.setattr(module, "_SEARCHES_AT_ONCE", 4_000)  # several blocks of queries
+    shares: list[float] = []
+    found = find_nearest(queries, reference, neighbours=2, on_share=shares.append)
+    assert len(shares) > 100
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
     assert (found.distances[:500, 0] == 0.0).all()
     assert np.isclose(found.distances, exact.distances, atol=1e-6).mean() > 0.9
     assert (found.distances >= exact.distances - 1e-6).all()
