@@ -242,7 +242,10 @@ def audited_table(data: Data, schema: SchemaGiven, settings: AuditSettings) -> T
         SchemaError: If the schema is malformed, or not public where it must be.
         SettingsError: If the table is missing, or one too many.
     """
-    return game_of(settings.game).table(data, schema, settings)
+    from dpaudit.model.table_files import csv_written
+
+    with csv_written(settings.separator, settings.encoding):
+        return game_of(settings.game).table(data, schema, settings)
 
 
 def build_spec(generator: object, table: Table, settings: AuditSettings) -> AuditSpec:
@@ -259,7 +262,10 @@ def build_spec(generator: object, table: Table, settings: AuditSettings) -> Audi
     Raises:
         InputError: If anything is unusable; says what and how to fix it.
     """
-    return game_of(settings.game).specify(generator, table, settings)
+    from dpaudit.model.table_files import csv_written
+
+    with csv_written(settings.separator, settings.encoding):  # of a target or a second table
+        return game_of(settings.game).specify(generator, table, settings)
 
 
 def _fields(of: type) -> dict[str, Any]:

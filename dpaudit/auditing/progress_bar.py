@@ -37,14 +37,14 @@ _UPDATES: Final = 50
 
 
 class _Begun(NamedTuple):
-    """The first event of a role: earlier trials do not count for the pace of this run."""
+    """The first event of a part: earlier trials do not count for the pace of this run."""
 
     at: float
     done: int
 
-    def left(self, event: TrialProgress) -> str:
+    def left(self, done: int, total: int) -> str:
         """The time left, in words; empty if unknown or zero."""
-        made, still = event.done - self.done, event.total - event.done
+        made, still = done - self.done, total - done
         if not made or not still:
             return ""
         seconds = round((monotonic() - self.at) / made * still)
@@ -52,7 +52,7 @@ class _Begun(NamedTuple):
 
 
 class ConsoleProgress:
-    """Shows the events of a run; a context manager, and callable with each event.
+    """Shows how far a command is; a context manager, and callable with each event of an audit.
 
     Args:
         console: Standard error, or a notebook.
@@ -76,7 +76,7 @@ class ConsoleProgress:
         self._tasks: dict[str, TaskID] = {}
         self._steps: dict[tuple[str, int], int] = {}
         self._totals: dict[Role, int] = {}
-        self._begun: dict[Role, _Begun] = {}
+        self._begun: dict[str, _Begun] = {}
         self._lines: dict[str, str] = {}
         self._output: Any = None
 
@@ -88,9 +88,9 @@ class ConsoleProgress:
         self._bars.stop()
 
     def __call__(self, event: TrialProgress) -> None:
-        """Shows one event."""
+        """Shows one event of an audit."""
         named = _TITLES.get(event.role)
-        if named is None or self._quiet:
+        if named is None:
             return
         if (
             event.total > self._totals.setdefault(event.role, event.total)
@@ -98,23 +98,37 @@ class ConsoleProgress:
         ):
             named = f"full {named}"  # a small control that does not pass is followed by a full one
         title = f"{named} ({event.failed} failed)" if event.failed else named
-        if self._drawn:
-            if named not in self._tasks:
-                # Resumed trials move the bar, not the clock.
-                self._tasks[named] = self._bars.add_task(title, total=event.total)
-            self._bars.update(
-                self._tasks[named], completed=event.done, total=event.total, description=title
-            )
+        self.show(named, event.done, event.total, title=title, lines=_LINES.get(event.role, 1))
+
+    def show(
+        self, name: str, done: int, total: int, *, title: str | None = None, lines: int = 1
+    ) -> None:
+        """Shows how much of a part is done.
+
+        Args:
+            name: The part.
+            done: What is done of it.
+            total: All of it.
+            title: What it is called now; by default its name.
+            lines: How many lines it has where they stay, as in a log.
+        """
+        title = title or name
+        if self._quiet:
             return
-        part = named, event.total
-        steps = _UPDATES if self._console.is_jupyter else _LINES.get(event.role, 1)
-        step = steps * event.done // event.total
+        if self._drawn:
+            if name not in self._tasks:
+                # Resumed trials move the bar, not the clock.
+                self._tasks[name] = self._bars.add_task(title, total=total)
+            self._bars.update(self._tasks[name], completed=done, total=total, description=title)
+            return
+        part = name, total
+        step = (_UPDATES if self._console.is_jupyter else lines) * done // total
         if step < self._steps.get(part, 0):  # the next of several audits
-            del self._steps[part], self._begun[event.role]
-        begun = self._begun.setdefault(event.role, _Begun(monotonic(), event.done))
+            del self._steps[part], self._begun[name]
+        begun = self._begun.setdefault(name, _Begun(monotonic(), done))
         if step > self._steps.get(part, 0):
             self._steps[part] = step
-            self._print(named, f"{title}: {event.done} of {event.total}{begun.left(event)}")
+            self._print(name, f"{title}: {done} of {total}{begun.left(done, total)}")
 
     def _print(self, role: str, line: str) -> None:
         """Prints a line; in a notebook, replaces the role's line in the one output."""

@@ -320,6 +320,9 @@ class AuditSettings(Choices, Generic[GameT]):
         parameters: Parameters of the generator, by name.
         links: What connects several tables, such as visits.patient_id=patients.id; a row that
             refers to no other is the unit, with all rows that refer to it. Default: the schema's.
+        separator: What is between the fields of all CSV files: one character, or tab. Default:
+            found out.
+        encoding: Encoding of all CSV files, such as cp1252. Default: found out.
         rows: Synthetic rows per model. Default: as many as the table has.
         confidence: One-sided confidence of the bound, over all attacks together.
         worker_memory: Memory limit in gigabytes of a generator that runs in its own process
@@ -339,6 +342,8 @@ class AuditSettings(Choices, Generic[GameT]):
         tuple[str, ...],
         Option("CHILD.COLUMN=PARENT.KEY", ("--link",), Panel.INPUT, by_name=True),
     ] = ()
+    separator: Annotated[str | None, Option("CHARACTER", panel=Panel.INPUT, by_name=True)] = None
+    encoding: Annotated[str | None, Option("NAME", panel=Panel.INPUT, by_name=True)] = None
     rows: Annotated[int | None, AT_LEAST_1, Option("N", by_name=True)] = None
     confidence: Annotated[float, CONFIDENCE, Option("C", by_name=True)] = 0.95
     worker_memory: Annotated[

@@ -61,7 +61,8 @@ Data: TypeAlias = Given | None
 """A table from the caller, or several by name; None for a game that makes its own."""
 SchemaGiven: TypeAlias = Schema | str | Path | None
 """Its schema from the caller; None to infer it."""
-_WRITTEN_APART = ("game", "claim", "parameters", "links", "rows", "worker_memory")
+_OF_FILES = ("separator", "encoding")
+_WRITTEN_APART = ("game", "claim", "parameters", "links", *_OF_FILES, "rows", "worker_memory")
 """Settings that a specification writes in another form; the last one affects no number."""
 _OF_EVERY_COMMAND = ("confidence", "seed")
 
@@ -269,6 +270,7 @@ class AuditSpec(ABC):
             "neighbours": self.claim.neighbours.value,
             **self.claim.as_settings,
             "rows": self.rows,
+            **{name: of for name in _OF_FILES if (of := getattr(self.settings, name)) is not None},
             **self.settings.plain(*_WRITTEN_APART),
             **self.own_specification,
         }
@@ -334,7 +336,7 @@ class AuditSpec(ABC):
             words += ["--neighbours", self.claim.neighbours.value]
         if settings.rows is not None:
             words += ["--rows", str(settings.rows)]
-        others = {field.name for field in fields(settings)} - {*_OF_EVERY_COMMAND}
+        others = {field.name for field in fields(settings)} - {*_OF_FILES, *_OF_EVERY_COMMAND}
         return [*words, *settings.words(*others), *own]
 
 

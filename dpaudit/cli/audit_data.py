@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
 from dpaudit.cli import options
 from dpaudit.cli.console import (
@@ -38,6 +35,10 @@ class ReleaseOptions:
         unit: Column of the units that had a coin each (`dpaudit split --unit`): bound, claim and
             copies are per unit. Default: that of the coin file.
         drop: Column that is left out of all tables.
+        separator: What is between the fields of all CSV files: one character, or tab; of one of
+            them as in synthetic=tab. Default: found out.
+        encoding: Encoding of all CSV files, such as cp1252; of one of them as in synthetic=cp1252.
+            Default: found out.
         epsilon: Claimed epsilon, adding or removing one record (or all rows of one unit); needs
             `coins`. Default: no claim.
         delta: Claimed delta. Default: 0.
@@ -51,30 +52,12 @@ class ReleaseOptions:
     coins: Annotated[Path | None, Option("FILE", panel=Panel.INPUT)] = None
     unit: Annotated[str | None, Option("COLUMN", panel=Panel.INPUT)] = None
     drop: Annotated[tuple[str, ...], Option("COLUMN", panel=Panel.INPUT)] = ()
+    separator: Annotated[str | None, Option("CHARACTER", panel=Panel.INPUT)] = None
+    encoding: Annotated[str | None, Option("NAME", panel=Panel.INPUT)] = None
     epsilon: Annotated[float | None, Option("E", panel=Panel.CLAIM)] = None
     delta: Annotated[float | None, Option("D", panel=Panel.CLAIM)] = None
     secrets: Annotated[Sequence[str] | None, Option("COLUMN", ("--secret",))] = None
     anonymeter: bool = False
-
-
-_DONE: Final = {"comparing": 15, "testing": 63, "looking": 68}
-"""Percent of the time that have passed when a step with this first word begins; 200,000 rows."""
-
-
-@contextmanager
-def show_steps(console: Console) -> Iterator[Callable[[str], None]]:
-    """Prints steps; on a terminal there is a bar, too, and the time left as the last steps went."""
-    hidden = not console.is_terminal or console.quiet
-    with Progress(console=console, transient=True, disable=hidden) as bar:
-        bar.speed_estimate_period = 3600.0  # of so few steps all count
-        task = bar.add_task("", total=100)
-
-        def show(step: str) -> None:
-            console.print(step)
-            if done := _DONE.get(step.partition(" ")[0]):
-                bar.update(task, completed=done)
-
-        yield show
 
 
 @guard
@@ -92,18 +75,22 @@ def audit_data(
     quiet: options.Quiet = False,
 ) -> None:
     """Audits a released synthetic table: does it reveal who was in the training data?"""
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.released_data import audit_data as audited
     from dpaudit.released_data.result import released_page
 
     require_folders(html=html, markdown=markdown)
-    with show_steps(messages(quiet=quiet)) as on_progress:
+    errors = messages(quiet=quiet)
+    with ConsoleProgress(errors, quiet=quiet) as progress:
         result = audited(
             **vars(tables),
             schema=schema,
             confidence=confidence,
             seed=seed,
-            on_progress=on_progress,
+            on_progress=errors.print,
+            on_share=lambda share: progress.show("percent", round(100 * share), 100, lines=0),
         )
+        progress.show("percent", 100, 100, lines=0)
     write_pages(released_page(result), html=html, markdown=markdown)
     show(result, json=json, quiet=quiet)
     raise typer.Exit(exit_code(result.finding.verdict, fail_on))

@@ -43,6 +43,8 @@ SET: Final = "set"
 """The parameter that takes, by name, settings whose own options are hidden."""
 _OPTIONS_AGAIN: Final = ("neighbours", "effort")
 """Settings that the previous release took only as `--set NAME=VALUE`."""
+_OF_EVERY_TABLE: Final = ("separator", "encoding")
+"""Settings whose hidden options stay, because every other command that reads tables shows them."""
 _SHOWS_ALL: Final = "dpaudit.help_all"
 _ARGUMENTS: Final = "Arguments"
 _OWN_PANEL: Final = "Options"
@@ -195,7 +197,8 @@ class ConfiguredCommand(PanelledCommand):
         """
         by_name = {_key(param): param for param in self.params if getattr(param, "hidden", False)}
         again = {_key(param): param for param in self.params if param.name in _OPTIONS_AGAIN}
-        former = {flag for p in by_name.values() for flag in (*p.opts, *p.secondary_opts)}
+        earlier = [param for name, param in by_name.items() if name not in _OF_EVERY_TABLE]
+        former = {flag for param in earlier for flag in (*param.opts, *param.secondary_opts)}
         words, notes, seen, rest = list[str](), list[str](), set[str](), iter(args)
         for word in rest:
             flag, equals, pair = word.partition("=")

@@ -38,6 +38,7 @@ class WorkerOptions:
 
 
 @guard
+@options.reads_tables
 @options.takes_settings()
 def doctor(
     *,

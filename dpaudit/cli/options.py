@@ -156,6 +156,8 @@ def _named(name: str, owner: type = AuditSettings) -> Any:
 
 Parameters = Annotated[list[str] | None, _named("parameters")]
 Links = Annotated[list[str] | None, _named("links")]
+Separator = Annotated[str | None, _named("separator")]
+Encoding = Annotated[str | None, _named("encoding")]
 UnitColumn = Annotated[str | None, _named("unit")]
 WorkerMemory = Annotated[float | None, _named("worker_memory")]
 Rows = Annotated[int | None, _named("rows")]
@@ -219,6 +221,28 @@ def built_with(
             raise InputError(f"`{name}` is also given with -p: leave one of the two out")
         parameters[name] = value
     return parameters
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorates a command with the options that say how its CSV files are written."""
+
+    @functools.wraps(command)
+    def run(*, separator: str | None = None, encoding: str | None = None, **values: Any) -> None:
+        if separator is None and encoding is None:
+            return command(**values)
+        from dpaudit.model.table_files import csv_written
+
+        with csv_written(separator, encoding):
+            return command(**values)
+
+    given = inspect.signature(command, eval_str=True)
+    how = {"separator": Separator, "encoding": Encoding}
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in how.items()
+    ]
+    vars(run)["__signature__"] = given.replace(parameters=[*given.parameters.values(), *shown])
+    return run
 
 
 def takes_settings(

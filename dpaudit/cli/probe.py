@@ -20,6 +20,7 @@ from dpaudit.probe.catalogue import ProbeSettings
 
 
 @guard
+@options.reads_tables
 @options.takes_settings()
 def probe(
     *,

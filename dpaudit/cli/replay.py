@@ -93,7 +93,14 @@ class SearchOptions:
 @guard
 @options.takes_settings(
     *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
-    *("max_rows_per_unit", "worst_case", "neighbours_file", "worker_memory"),
+    *(
+        "max_rows_per_unit",
+        "separator",
+        "encoding",
+        "worst_case",
+        "neighbours_file",
+        "worker_memory",
+    ),
 )
 def replay(
     *,

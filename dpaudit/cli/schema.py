@@ -7,6 +7,7 @@ from dpaudit.cli.console import guard, messages, results
 
 
 @guard
+@options.reads_tables
 def schema(
     data: options.Tables,
     links: options.Links = None,

@@ -32,7 +32,13 @@ class SplitOptions:
 
 @guard
 @options.takes_settings()
-def split(*, data: options.Data, how: SplitOptions) -> None:
+def split(
+    *,
+    data: options.Data,
+    how: SplitOptions,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+) -> None:
     """Splits a table by fair coins, so that a release trained on train.csv can be audited.
 
     Train on train.csv alone and fix the number of synthetic rows beforehand. Keep holdout.csv and
@@ -41,7 +47,14 @@ def split(*, data: options.Data, how: SplitOptions) -> None:
     from dpaudit.released_data import split as tossed
     from dpaudit.released_data import write_split
 
-    parts = tossed(data, coins=how.coins, unit=how.unit, seed=how.seed)
+    parts = tossed(
+        data,
+        coins=how.coins,
+        unit=how.unit,
+        seed=how.seed,
+        separator=separator,
+        encoding=encoding,
+    )
     train, holdout, coin_file = write_split(parts, how.to)
     results().print(f"{train}: {len(parts.train)} rows, for training")
     results().print(f"{holdout}: {len(parts.holdout)} rows, to keep from the people who train")

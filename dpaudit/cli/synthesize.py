@@ -32,6 +32,7 @@ class SynthesizeOptions:
 
 
 @guard
+@options.reads_tables
 @options.takes_settings()
 def synthesize(
     *,

@@ -21,6 +21,7 @@ from dpaudit.cli.console import (
 
 
 @guard
+@options.reads_tables
 def trace(
     generator: options.GeneratorName,
     data: options.Data,

@@ -8,7 +8,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.command import option
-from dpaudit.cli.console import ExitCode, guard, progress_of, require_folders, show, write_named
+from dpaudit.cli.console import ExitCode, guard, messages, require_folders, show, write_named
 from dpaudit.usefulness.settings import UtilitySettings
 
 TestOption = Annotated[
@@ -21,6 +21,7 @@ TestOption = Annotated[
 
 
 @guard
+@options.reads_tables
 @options.takes_settings()
 def utility(
     *,
@@ -40,22 +41,20 @@ def utility(
 
     The exit code is 3 if they are not shown to be better than noise.
     """
+    from dpaudit.auditing.progress_bar import ConsoleProgress
     from dpaudit.usefulness import run_utility
-    from dpaudit.usefulness.run import UtilityProgress
-
-    def line(step: UtilityProgress) -> str:
-        return f"{step.source}: {step.done} of {step.total}"
 
     require_folders(markdown=markdown)
-    report = run_utility(
-        generator,
-        data,
-        settings,
-        schema=schema,
-        parameters=options.built_with(parameter, epsilon, delta),
-        test=test,
-        on_progress=progress_of(line, quiet=quiet),
-    )
+    with ConsoleProgress(messages(), quiet=quiet) as progress:
+        report = run_utility(
+            generator,
+            data,
+            settings,
+            schema=schema,
+            parameters=options.built_with(parameter, epsilon, delta),
+            test=test,
+            on_progress=lambda step: progress.show(*step),
+        )
     if markdown is not None:
         write_named(markdown, report.to_markdown(), option="markdown")
     show(report, json=json, quiet=quiet)

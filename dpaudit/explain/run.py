@@ -45,6 +45,7 @@ from dpaudit.model.choices import EXPOSING, EngineName
 from dpaudit.model.claim import PrivacyClaim, require_epsilon
 from dpaudit.model.column import Unit
 from dpaudit.model.schema import Schema
+from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import IN_MEMORY, Table, load
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import NamedGenerator
@@ -392,7 +393,8 @@ def _rebuilt(spec: Mapping[str, Any], result: AuditResult) -> TwoWorldSpec:
             "attacks": tuple(attack["name"] for attack in spec["attacks"]),
         }
         settings = audit_settings(**(plain | described))
-        table = _table(spec["schema"], result, settings)
+        with csv_written(settings.separator, settings.encoding):
+            table = _table(spec["schema"], result, settings)
         built = build_spec(spec["generator"]["name"], table, settings)
         assert isinstance(built, TwoWorldSpec)  # its target is a row
         return built

@@ -303,10 +303,11 @@ def _read_date(name: str, entry: Mapping[str, Any]) -> Column:
         SchemaError: If the entry is malformed.
     """
     form = entry.get("format", dates.TIMESTAMP)
-    if not isinstance(form, str) or not (form in (dates.TIMESTAMP, dates.MIXED) or "%" in form):
+    if not isinstance(form, str) or not dates.is_form(form):
         raise SchemaError(
-            f"column {name!r}: `format` must be {dates.TIMESTAMP}, {dates.MIXED} or a format such "
-            f"as %d.%m.%Y, got {form!r}"
+            f"column {name!r}: `format` must be {dates.TIMESTAMP} or {dates.MIXED}, perhaps with a "
+            f"time zone ({dates.TIMESTAMP} Europe/Berlin), or a format such as %d.%m.%Y, got "
+            f"{form!r}"
         )
     bounds: dict[str, float] = {}
     for key in ("lower", "upper"):

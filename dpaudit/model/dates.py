@@ -1,6 +1,8 @@
 """Dates as numbers: days since 1970-01-01, with fractions for times, in UTC.
 
-A column keeps how its dates are written, so that a generator receives them as they were.
+A column keeps how its dates are written, so that a generator receives them as they were: as text in
+a form of `strptime` or ISO 8601, or as timestamps. The latter two may have a time zone, which
+follows in its form, such as "timestamp Europe/Berlin". Dates without one are in UTC.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from dpaudit.errors import SchemaError
 TIMESTAMP: Final = "timestamp"
 """The form of dates that are no text, but pandas' own."""
 MIXED: Final = "ISO8601"
-"""The form of text in any of the ways of ISO 8601, with time zones too."""
+"""The form of text in any of the ways of ISO 8601."""
+UTC: Final = "UTC"
 _DAYS: Final = ("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y")
 """Ways to write a day; of two that fit all texts the first is taken."""
 _TIMES: Final = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f")
@@ -30,6 +33,9 @@ _MICROSECONDS: Final = 86_400e6
 
 def form_of_dates(values: pd.Series[Any]) -> str | None:
     """How the dates of a column are written; None if not all of them are dates in one form."""
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        zone = str(values.dtype.tz)
+        return f"{TIMESTAMP} {zone if is_zone(zone) else UTC}"
     if _are_stamps(values):
         return TIMESTAMP
     if values.dtype.kind in "iufbc":
@@ -41,7 +47,31 @@ def form_of_dates(values: pd.Series[Any]) -> str | None:
     if not first.str.match(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}").all():
         return None
     texts = present.drop_duplicates()
-    return next((form for form in _FORMS if not np.isnan(_parse(texts, form)).any()), None)
+    form = next((form for form in _FORMS if not np.isnan(_parse(texts, form)).any()), None)
+    if form == MIXED and (offsets := _offsets_of(texts)):
+        return f"{MIXED} {offsets[0] if len(offsets) == 1 else UTC}"
+    return form
+
+
+def is_form(form: str) -> bool:
+    """Whether dates can be written like this."""
+    kind, _, zone = form.partition(" ")
+    return "%" in form or (kind in (TIMESTAMP, MIXED) and (not zone or is_zone(zone)))
+
+
+def is_zone(name: str) -> bool:
+    """Whether a time zone of this name is known."""
+    try:
+        return pd.Timestamp(0, tz=name).tz is not None
+    except (KeyError, ValueError, OSError):
+        return False
+
+
+def _offsets_of(texts: pd.Series[Any]) -> list[str]:
+    """The different offsets from UTC at the ends of texts, as names of time zones."""
+    ends = texts.str.extract(r":\d\d(?:\.\d+)?(Z|[+-]\d\d:?\d\d)$", expand=False)
+    hours = ends.dropna().str.replace(r"(\d\d):?(\d\d)$", r"\1:\2", regex=True).unique()
+    return [UTC if end in ("Z", "+00:00", "-00:00") else f"{UTC}{end}" for end in hours]
 
 
 def dates_of(values: pd.Series[Any]) -> pd.Series[Any]:
@@ -79,7 +109,7 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
     if bad.any():
         raise SchemaError(
             f"column {values.name!r}: row {int(np.flatnonzero(bad)[0])} is not a date"
-            f"{'' if form in (TIMESTAMP, MIXED) else f' of the form {form}'}"
+            f"{f' of the form {form}' if '%' in form else ''}"
         )
     return days
 
@@ -89,11 +119,14 @@ def write_dates(days: npt.NDArray[Any], form: str) -> pd.Series[Any]:
     numbers = np.asarray(days, dtype=np.float64)
     whole = np.where(np.isnan(numbers), 0.0, np.rint(numbers * _MICROSECONDS)).astype(np.int64)
     stamps = pd.Series(whole.astype("datetime64[us]")).mask(np.isnan(numbers))
-    if form == TIMESTAMP:
+    kind, _, zone = form.partition(" ")
+    if kind not in (TIMESTAMP, MIXED):
+        return stamps.dt.strftime(form).astype(object)
+    if zone:
+        stamps = stamps.dt.tz_localize(UTC).dt.tz_convert(zone)
+    if kind == TIMESTAMP:
         return stamps
-    if form == MIXED:
-        return stamps.map(pd.Timestamp.isoformat, na_action="ignore").astype(object)
-    return stamps.dt.strftime(form).astype(object)
+    return stamps.map(pd.Timestamp.isoformat, na_action="ignore").astype(object)
 
 
 def iso_date(days: float) -> str:
@@ -116,7 +149,7 @@ def _days_of_text(texts: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
     """The days of texts in this form or that of ISO 8601; NaN for one in neither."""
     codes, distinct = pd.factorize(texts)
     days = np.full(len(distinct) + 1, np.nan)
-    for each in dict.fromkeys((MIXED if form == TIMESTAMP else form, MIXED)):
+    for each in dict.fromkeys((form if "%" in form else MIXED, MIXED)):
         left = np.flatnonzero(np.isnan(days[:-1]))
         if len(left):
             days[left] = _parse(pd.Series(distinct[left]), each)

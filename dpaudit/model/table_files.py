@@ -5,6 +5,7 @@ What was found out about a file is logged, so that a wrong guess is seen.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import itertools
@@ -12,13 +13,15 @@ import logging
 import re
 import warnings
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
 
 import pandas as pd
 
-from dpaudit.errors import DataError, MissingExtraError
+from dpaudit.errors import DataError, MissingExtraError, SettingsError
 from dpaudit.formatting import counted, listed, one_line
 from dpaudit.model.schema import Schema
 
@@ -40,6 +43,52 @@ _DECIMAL_POINT: Final = r"[+-]?\d+(\.\d+)?|[+-]?\d{1,3}([,'\u2019\s]\d{3})+(\.\d
 _DURATION: Final = r"-?\d+ days?( \d+:\d\d:\d\d(\.\d+)?)?|\d+:\d\d:\d\d(\.\d+)?"
 
 
+class StatedForm(NamedTuple):
+    """What a caller says about all CSV files of a command.
+
+    Attributes:
+        separator: What is between fields; None to find out for each file.
+        encoding: The encoding; None to find out for each file.
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+
+
+_FOUND_OUT: Final = StatedForm()
+_STATED: Final = ContextVar("stated form of CSV files", default=_FOUND_OUT)
+"""Not an argument, because a dozen settings name files."""
+
+
+@contextmanager
+def csv_written(separator: str | None, encoding: str | None) -> Iterator[None]:
+    """States how all CSV files are written that are read within.
+
+    Args:
+        separator: One character, or "tab"; None to find out for each file.
+        encoding: An encoding that Python knows; None to find out for each file.
+
+    Raises:
+        SettingsError: If one of them has no meaning.
+    """
+    separator = "\t" if separator in ("tab", "\\t") else separator
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise SettingsError(f"`separator` must be one character, or tab, got {separator!r}")
+    if encoding is not None:
+        try:
+            "".encode(encoding)
+        except (LookupError, ValueError):
+            raise SettingsError(
+                f"`encoding` {encoding!r} is unknown: give one such as utf-8, cp1252 or utf-16"
+            ) from None
+        encoding = _UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
+    token = _STATED.set(StatedForm(separator, encoding))
+    try:
+        yield
+    finally:
+        _STATED.reset(token)
+
+
 class CsvForm(NamedTuple):
     """How a CSV file is written.
 
@@ -54,13 +103,14 @@ class CsvForm(NamedTuple):
     header: list[str]
 
 
-def read_file(path: Path, schema: Schema | None) -> pd.DataFrame:
+def read_file(path: Path, schema: Schema | None, *, unchanged: bool = False) -> pd.DataFrame:
     """Reads a table.
 
     Args:
         path: A CSV file with a header (also `.gz`), a Parquet or an Excel file.
         schema: Columns of which all categories are text are read as text, even numbers, and its
             categories are not read as missing.
+        unchanged: Whether the values of a CSV file stay the texts that they are in the file.
 
     Returns:
         The table as read, possibly without rows.
@@ -77,6 +127,8 @@ def read_file(path: Path, schema: Schema | None) -> pd.DataFrame:
         table, separator = _read_excel(path, schema), ";"
     else:
         form = csv_form(path)
+        if unchanged:
+            return read_csv(path, form, dtype=str)
         marks = {
             name or f"Unnamed: {place}": _missing_marks(name, schema)  # pandas' name for a blank
             for place, name in enumerate(form.header)
@@ -128,33 +180,53 @@ def read_csv(path: Path, form: CsvForm, **options: Any) -> pd.DataFrame:
 def csv_form(path: Path) -> CsvForm:
     """Finds out how a CSV file is written, and checks that its records have equally many fields.
 
+    What `csv_written` states is not found out, but must fit.
+
     pandas would fill a short record with missing values.
 
     Raises:
         DataError: If the file cannot be read as text, or is not a table.
     """
+    separator, encoding = _STATED.get()
     try:
         try:
-            form = _form_in(path, "utf-16" if _has_utf_16_mark(path) else _UTF_8)
+            guess = "utf-16" if _has_utf_16_mark(path) else _UTF_8
+            form = _form_in(path, encoding or guess, separator)
         except UnicodeDecodeError:
-            if not _is_windows_text(path):
+            if encoding or not _is_windows_text(path):
                 raise
-            form = _form_in(path, "cp1252")
-    except UnicodeDecodeError as error:
-        raise _not_csv(path, f"it is not UTF-8 text (byte {error.start})") from None
+            form = _form_in(path, "cp1252", separator)
+    except UnicodeError as error:
+        if encoding:
+            raise DataError(
+                f"{path} is not text in {encoding}: correct `encoding`, or leave it out"
+            ) from None
+        at = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+        raise _not_csv(path, f"it is not UTF-8 text{at}") from None
     except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
         raise _not_csv(path, one_line(str(error))) from None
     if form.separator != "," or form.encoding != _UTF_8:
         written = "" if form.encoding == _UTF_8 else f" in {form.encoding}"
-        separators = _SEPARATORS[form.separator]
+        separators = _SEPARATORS.get(form.separator, repr(form.separator))
         LOG.info("%s is read as text%s, separated by %s", path, written, separators)
     return form
 
 
-def _form_in(path: Path, encoding: str) -> CsvForm:
-    """How a file of this encoding is written, after checking its records."""
+def _form_in(path: Path, encoding: str, separator: str | None) -> CsvForm:
+    """How a file of this encoding is written, after checking its records.
+
+    Raises:
+        DataError: If the first line has other separators than the stated one.
+    """
     with _open_text(path, encoding) as lines:
-        separator = _separator_of(list(itertools.islice(lines, _SHOWN)))
+        first = list(itertools.islice(lines, _SHOWN))
+    if separator is None:
+        separator = _separator_of(first)
+    elif first and separator not in first[0] and (others := set(first[0]) & set(_SEPARATORS)):
+        raise DataError(
+            f"{path} has no {separator!r} in its header, but {listed(sorted(map(repr, others)))}: "
+            "correct `separator`, or leave it out"
+        )
     with _open_text(path, encoding) as lines:
         return CsvForm(encoding, separator, _check_records(lines, separator))
 
@@ -162,7 +234,7 @@ def _form_in(path: Path, encoding: str) -> CsvForm:
 def _not_csv(path: Path, reason: str) -> DataError:
     return DataError(
         f"{path} is not a CSV table: {reason}; save it as UTF-8 text with a header, and values "
-        "that hold the separator in double quotes"
+        "that hold the separator in double quotes, or name its `separator` and `encoding`"
     )
 
 

@@ -162,12 +162,15 @@ def _infer_schema(
     return table.drop(columns=list(problems)), Schema(columns=columns, inferred=True)
 
 
-def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFrame:
+def load_table(
+    source: str | Path, *, schema: Schema | None = None, unchanged: bool = False
+) -> pd.DataFrame:
     """Reads a table.
 
     Args:
         source: A CSV file with a header (also `.gz`), a Parquet or Excel file, or `sample:NAME`.
         schema: If all categories of a column are text, its values are read as text, even numbers.
+        unchanged: Whether the values of a CSV file stay the texts that they are in the file.
 
     Returns:
         The table as read.
@@ -194,7 +197,7 @@ def load_table(source: str | Path, *, schema: Schema | None = None) -> pd.DataFr
         raise DataError(
             f"{path} {problem}; give a CSV, Parquet or Excel file, or sample:breast-cancer"
         )
-    table = read_file(path, schema)
+    table = read_file(path, schema, unchanged=unchanged)
     if table.empty:
         raise DataError(f"{path} has no rows below its header: give a table with records")
     return table

@@ -54,7 +54,6 @@ from dpaudit.released_data.scores import (
     CLOSEST,
     ComparedUnits,
     Grouped,
-    MembershipScores,
     membership_scores,
     unit_scores,
 )
@@ -143,6 +142,29 @@ class _Comparison(NamedTuple):
 
 
 _NOT_COMPARED: Final = _Comparison()
+_LOADED, _COMPARING, _TESTING, _LOOKING = 0.09, 0.25, 0.66, 0.71
+"""Shares of the time that have passed when a step begins, with 200,000 rows."""
+
+
+class _Progress(NamedTuple):
+    """What is called with each step, and with the share of the time that has passed."""
+
+    on_step: Callable[[str], None]
+    on_share: Callable[[float], None]
+
+    def begin(self, step: str, share: float) -> None:
+        """Reports a step that begins."""
+        self.on_step(step)
+        self.on_share(share)
+
+    def between(self, start: float, end: float) -> Callable[[float], None]:
+        """Reports shares of a step that takes from one share of the time to another."""
+        return lambda share: self.on_share(start + (end - start) * share)
+
+
+def _ignore(progress: object) -> None:
+    """Reports nothing."""
+    del progress
 
 
 def audit_data(
@@ -159,8 +181,11 @@ def audit_data(
     confidence: float = 0.95,
     secrets: Sequence[str] | None = None,
     anonymeter: bool = False,
+    separator: str | None = None,
+    encoding: str | None = None,
     seed: int = 0,
     on_progress: Callable[[str], None] | None = None,
+    on_share: Callable[[float], None] | None = None,
 ) -> ReleasedDataResult:
     """Audits a released synthetic table without its generator.
 
@@ -172,9 +197,8 @@ def audit_data(
         coins: The coin file of `dpaudit.split` that made train and hold-out; with it there is a
             lower bound on epsilon.
         schema: Schema of the tables; by default inferred.
-        unit: The column of the units that had a coin each (`dpaudit.split(unit=...)`): bound, claim
-            and copies are then per unit. By default that of the coin file. The synthetic table may
-            lack the column.
+        unit: The column of the units that had a coin each, for bound, claim and copies per unit; by
+            default that of the coin file. The synthetic table may lack it.
         drop: Columns that are left out of all tables.
         epsilon: ε of a claim to test, for tables that differ by one added or removed row (or unit);
             needs coins.
@@ -184,8 +208,11 @@ def audit_data(
             label and the first columns, 12 in total.
         anonymeter: Whether the attacks of anonymeter run too; they need a hold-out, and its
             environment (`dpaudit env create anonymeter`).
+        separator: Separator of CSV files, or of one ("synthetic=;"); by default found out.
+        encoding: Encoding of CSV files, or of one ("synthetic=cp1252"); by default found out.
         seed: Root of every random stream; no coin depends on it.
         on_progress: Called with each next step.
+        on_share: Called with the share of the time that has passed, as it does with large tables.
 
     Returns:
         The result.
@@ -196,18 +223,16 @@ def audit_data(
     check_confidence(confidence)
     check_number("seed", seed, SEED, whole=True)
     _check_asked(epsilon, delta, coins=coins, holdout=holdout, anonymeter=anonymeter)
-    report = on_progress or (lambda step: None)
-    report("reading the tables")
+    progress = _Progress(on_progress or _ignore, on_share or _ignore)
+    progress.begin("reading the tables", 0.0)
     named = dict(synthetic=synthetic, train=train, holdout=holdout, coins=coins, schema=schema)
+    csv = {"separator": separator, "encoding": encoding}
     stated = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "seed": seed}
     columns = {"drop": drop, "secret": secrets or ()}
-    reproduce = _command(named, {"unit": unit, **stated}, columns, anonymeter=anonymeter)
-    tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
-    if tossed is not None and holdout is not None:
-        tossed.check(train, name="train")
-        tossed.check(holdout, name="holdout")
-        unit = tossed.unit if unit is None else unit
-    tables = load_released(train, synthetic, holdout, schema=schema, unit=unit, drop=drop)
+    reproduce = _command(named, {"unit": unit, **csv, **stated}, columns, anonymeter=anonymeter)
+    tossed = _read_coins(coins, train, holdout)
+    unit = tossed.unit if tossed is not None and unit is None else unit
+    tables = load_released(train, synthetic, holdout, schema=schema, unit=unit, drop=drop, **csv)
     _check_units(tables, tossed)
     del train, synthetic, holdout  # large
     result = _run_audit(
@@ -219,9 +244,26 @@ def audit_data(
         secrets=secrets,
         anonymeter=anonymeter,
         seed=seed,
-        report=report,
+        progress=progress,
     )
     return replace(result, date=today(), reproduce=reproduce)
+
+
+def _read_coins(
+    coins: CoinFile | str | Path | None,
+    train: pd.DataFrame | str | Path,
+    holdout: pd.DataFrame | str | Path | None,
+) -> CoinFile | None:
+    """The coins, which must be those of train and hold-out.
+
+    Raises:
+        DataError: If they cannot be read, or belong to other tables.
+    """
+    tossed = CoinFile.read(coins) if isinstance(coins, str | Path) else coins
+    if tossed is not None and holdout is not None:
+        tossed.check(train, name="train")
+        tossed.check(holdout, name="holdout")
+    return tossed
 
 
 def _command(
@@ -256,13 +298,14 @@ def _run_audit(
     secrets: Sequence[str] | None,
     anonymeter: bool,
     seed: int,
-    report: Callable[[str], None],
+    progress: _Progress,
 ) -> ReleasedDataResult:
     """Compares train with hold-out rows, then searches for copies, rare values and guesses."""
     claim = (
         None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta, unit=tables.unit)
     )
     secrets = choose_secrets(secrets, tables.schema)  # refused before any work
+    progress.on_share(_LOADED)
     canaries = None if tables.holdout is None else canaries_of(tables, coins, seed=seed)
     tested = canaries if coins is None else None  # coins make train and hold-out exchangeable
     exchangeable = None if tested is None else _test_split(tested, tables.schema, seed)
@@ -275,19 +318,17 @@ def _run_audit(
     )
     warnings = (*tables.warnings, *split_warnings(rows, exchangeable))
     for warning in warnings:
-        report(f"warning: {warning}")
+        progress.on_step(f"warning: {warning}")
     compared = _NOT_COMPARED
     if canaries is not None and canaries.comparable:
-        report(f"comparing {rows.compared:,} rows with {rows.synthetic:,} synthetic ones")
-        seen = membership_scores(canaries.real, tables.synthetic, tables.schema, of=canaries.rows)
-        report("testing membership")
+        step = f"comparing {rows.compared:,} rows with {rows.synthetic:,} synthetic ones"
+        progress.begin(step, _COMPARING)
         bound_at = None if coins is None else delta
         compared = _compare(
-            seen, canaries, claim, bound_at=bound_at, confidence=confidence, seed=seed
+            tables, canaries, claim, progress, bound_at=bound_at, confidence=confidence, seed=seed
         )
-        del seen
     del canaries  # large
-    report("looking for copies, rare values and values that can be guessed")
+    progress.begin("looking for copies, rare values and values that can be guessed", _LOOKING)
     linkage = find_linkage(
         replace(tables, holdout=None) if compared is _NOT_COMPARED else tables,
         members=compared.members,
@@ -298,6 +339,7 @@ def _run_audit(
         anonymeter=anonymeter,
         seed=seed,
         confidence=linkage_confidence(confidence),
+        on_share=progress.between(_LOOKING, 1.0),
     )
     membership, bound = compared.membership, compared.bound
     undecided = membership is None or (exchangeable is not None and exchangeable.unlike_a_split)
@@ -417,15 +459,24 @@ def canaries_of(tables: ReleasedTables, coins: CoinFile | None, *, seed: int) ->
 
 
 def _compare(
-    scores: MembershipScores,
+    tables: ReleasedTables,
     canaries: Canaries,
     claim: PrivacyClaim | None,
+    progress: _Progress,
     *,
     bound_at: float | None,
     confidence: float,
     seed: int,
 ) -> _Comparison:
     """Tests membership and, if coins decided it, bounds epsilon at the given delta."""
+    scores = membership_scores(
+        canaries.real,
+        tables.synthetic,
+        tables.schema,
+        of=canaries.rows,
+        on_share=progress.between(_COMPARING, _TESTING),
+    )
+    progress.begin("testing membership", _TESTING)
     inside, distances = canaries.inside, -scores.seen[CLOSEST]
     closest = ClosestDistances(distances[inside], distances[~inside])
     first = np.arange(len(inside))  # the first row of each unit, or each row itself

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
@@ -109,13 +110,14 @@ def exchangeability(
     some = np.sort(rng.permutation(compared)[:_MOST_ROWS])
     rows, label = encode(real.iloc[some], schema), inside[some]
     labels = np.array([label, *(rng.permutation(label) for _ in range(_PERMUTATIONS))])
-    tests = Exchangeability(
-        repeats=repeats_p_value(column_keys(values), inside, rng),
-        extremes=extremes_p_value(values[compared][:, numeric], inside[compared], rng),
-        marginals=marginals_p_value(rows, labels),
-        neighbours=neighbours_p_value(rows, labels),
-        classifier=classifier_p_value(rows, label, rng),
-    )
+    with threadpool_limits(limits=1):  # sums in another order would round otherwise
+        tests = Exchangeability(
+            repeats=repeats_p_value(column_keys(values), inside, rng),
+            extremes=extremes_p_value(values[compared][:, numeric], inside[compared], rng),
+            marginals=marginals_p_value(rows, labels),
+            neighbours=neighbours_p_value(rows, labels),
+            classifier=classifier_p_value(rows, label, rng),
+        )
     if not tests.unlike_a_split:
         return tests
     pairs = zip(schema.names, values.T, strict=True)
@@ -249,10 +251,11 @@ def marginals_p_value(rows: Encoded, labels: BoolArray) -> float:
     """
     if not len(rows):
         return 1.0
-    spread = rows.std(axis=0)
-    unit = (rows - rows.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
-    largest = np.abs(labels.astype(np.float32) @ unit).max(axis=1, initial=0.0)
-    return float((largest >= largest[0] * (1.0 - 1e-5)).mean())
+    exact = rows.astype(np.float64)  # so that equal counts have equal sums
+    spread = exact.std(axis=0)
+    unit = (exact - exact.mean(axis=0))[:, spread > 0.0] / spread[spread > 0.0]
+    largest = np.abs(labels.astype(np.float64) @ unit).max(axis=1, initial=0.0)
+    return float((largest >= largest[0] * (1.0 - 1e-9)).mean())
 
 
 def neighbours_p_value(rows: Encoded, labels: BoolArray) -> float:

@@ -7,7 +7,7 @@ record in the training table: only guesses that are right more often for train r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -94,10 +94,11 @@ def infer_attributes(
     synthetic: Encoded,
     holdout: Encoded | None,
     schema: Schema,
-    *,
     secrets: Sequence[str],
     rng: np.random.Generator,
+    *,
     confidence: float,
+    on_share: Callable[[float], None] = lambda share: None,
 ) -> tuple[Inference, ...]:
     """Guesses values of train and hold-out records from all their other values.
 
@@ -109,6 +110,7 @@ def infer_attributes(
         secrets: Columns whose values are guessed.
         rng: Draws the records, and trains.
         confidence: Probability that all limits hold at once, in (0, 1).
+        on_share: Called with the share of the work that is done.
 
     Returns:
         Two findings for each secret.
@@ -129,7 +131,8 @@ def infer_attributes(
         baseline = _hits(typical, own, block).rate
         for guesser in Guesser:
             if guesser is Guesser.CLOSEST:
-                guesses = basis.secret[find_nearest(asked, basis.known, neighbours=1).indices[:, 0]]
+                nearest = find_nearest(asked, basis.known, neighbours=1, exact=False)
+                guesses = basis.secret[nearest.indices[:, 0]]
             else:
                 guesses = _guess_by_forest(basis, asked, block, rng)
             right = excess_of(
@@ -139,6 +142,7 @@ def infer_attributes(
                 tests=tests,
             )
             inferences.append(Inference(block.column.name, guesser, baseline, right))
+        on_share(len(inferences) / tests)
     return tuple(inferences)
 
 

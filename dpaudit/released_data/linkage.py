@@ -7,7 +7,7 @@ reported too but decide nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -85,6 +85,7 @@ def find_linkage(
     anonymeter: bool = False,
     seed: int,
     confidence: float,
+    on_share: Callable[[float], None] = lambda share: None,
 ) -> Linkage:
     """Compares train with hold-out records by the synthetic table.
 
@@ -101,6 +102,7 @@ def find_linkage(
         anonymeter: Whether anonymeter runs too, which needs a hold-out and its environment.
         seed: Root of every random stream.
         confidence: Probability that all of `proved` holds, in (0, 1).
+        on_share: Called with the share of the work that is done.
 
     Returns:
         The findings.
@@ -125,11 +127,7 @@ def find_linkage(
     def some(table: pd.DataFrame, most: int, purpose: str) -> Encoded:
         return encode(_sample(table, most, rng_of(seed, purpose)), schema)
 
-    alone, alone_too = train, holdout
-    if units is not None and holdout is not None:
-        rng = rng_of(seed, "a row of each unit")
-        alone = train.iloc[units.train.drawn(rng)]
-        alone_too = holdout.iloc[units.holdout.drawn(rng)]
+    alone, alone_too = _draw_row_of_each(units, train, holdout, seed)
     asked = some(alone, _MOST_ASKED, "train records")
     asked_too = None if alone_too is None else some(alone_too, _MOST_ASKED, "hold-out records")
     lone = _sort_lone_first(train, np.flatnonzero(copied.train), asked_too, schema)
@@ -143,7 +141,7 @@ def find_linkage(
     searched = some(synthetic, _MOST_SEARCHED, "synthetic records")
     rng = rng_of(seed, "attribute inference")
     inference = infer_attributes(
-        asked, searched, asked_too, schema, secrets=names, rng=rng, confidence=level
+        *(asked, searched, asked_too, schema, names, rng), confidence=level, on_share=on_share
     )
     risks: tuple[AnonymeterFinding, ...] | None = None
     if anonymeter and holdout is not None:
@@ -154,6 +152,16 @@ def find_linkage(
     panel = _panel(train, searched[:_MOST_ASKED], holdout, schema, seed)
     proved = tuple(_clauses(copies, outliers, inference))
     return Linkage(len(members), copies, outliers, inference, panel, risks, proved, confidence)
+
+
+def _draw_row_of_each(
+    units: ComparedUnits | None, train: pd.DataFrame, holdout: pd.DataFrame | None, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """A row of each unit of train and hold-out; all rows where each stands for itself."""
+    if units is None or holdout is None:
+        return train, holdout
+    rng = rng_of(seed, "a row of each unit")
+    return train.iloc[units.train.drawn(rng)], holdout.iloc[units.holdout.drawn(rng)]
 
 
 def _find_repeats(
@@ -215,7 +223,7 @@ def _panel(
 
     def two_nearest(table: pd.DataFrame) -> Distances:
         some = _sample(table, most, rng_of(seed, "records of the panel"))
-        return find_nearest(synthetic, encode(some, schema), neighbours=2).distances
+        return find_nearest(synthetic, encode(some, schema), neighbours=2, exact=False).distances
 
     return distance_panel(two_nearest(train), None if holdout is None else two_nearest(holdout))
 

@@ -17,8 +17,8 @@ from dpaudit.errors import DataError, SettingsError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.model.column import Unit
 from dpaudit.model.setting import SEED, check_number
-from dpaudit.model.table_files import EXCEL, MISSING_MARKS, PARQUET, csv_form, read_csv
-from dpaudit.model.tables import SAMPLE, load_table
+from dpaudit.model.table_files import MISSING_MARKS, csv_written
+from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.seeds import rng_of
 
@@ -53,6 +53,8 @@ def split(
     coins: int | None = None,
     unit: str | None = None,
     seed: int | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> CoinSplit:
     """Puts each row, or all rows of each unit, into train or the hold-out by a fair coin.
 
@@ -67,6 +69,8 @@ def split(
             coin, and the bound is per unit. By default each row has one.
         seed: Makes the split repeatable. By default the coins come from the system's entropy; a
             vendor who knows the seed knows the coins.
+        separator: What is between the fields of a CSV file; by default it is found out.
+        encoding: Its encoding; by default it is found out.
 
     Returns:
         Both tables, their rows in the order of the data, and the coin file.
@@ -74,9 +78,14 @@ def split(
     Raises:
         DataError: If the table cannot be read, has fewer rows than coins, or its units are missing
             or all the same.
-        SettingsError: If `coins` or `seed` is out of range.
+        SettingsError: If `coins` or `seed` is out of range, or separator or encoding has no
+            meaning.
     """
-    table = data if isinstance(data, pd.DataFrame) else _load_unchanged(data)
+    if isinstance(data, pd.DataFrame):
+        table = data
+    else:
+        with csv_written(separator, encoding):
+            table = load_table(data, unchanged=True)  # the vendor gets the owner's texts
     owners = np.arange(len(table)) if unit is None else _owners(table, unit)
     of, noun = len(np.bincount(owners)), "rows" if unit is None else "units"
     number = of if coins is None else coins
@@ -168,15 +177,6 @@ def _toss_coins(number: int, seed: int | None) -> BoolArray:
         return rng_of(seed, "coins").integers(0, 2, number).astype(np.bool_)
     bits = np.unpackbits(np.frombuffer(secrets.token_bytes(number // 8 + 1), dtype=np.uint8))
     return bits[:number].astype(np.bool_)
-
-
-def _load_unchanged(source: str | Path) -> pd.DataFrame:
-    """Loads a table with its texts as in the file: the vendor gets the owner's data."""
-    table = load_table(source)  # refuses what is not a table
-    name = str(source)
-    if name.startswith(SAMPLE) or name.lower().endswith((*PARQUET, *EXCEL)):
-        return table
-    return read_csv(Path(source), csv_form(Path(source)), dtype=str)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,13 @@ from dpaudit.model.dates import dates_of, form_of_dates
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.inference import describe_columns, set_aside
 from dpaudit.model.schema import Schema
-from dpaudit.model.table_files import plain_types
+from dpaudit.model.table_files import csv_written, plain_types
 from dpaudit.model.tables import IN_MEMORY, fitting, load_schema, load_table
 from dpaudit.plugins.protocols import IntArray
 from dpaudit.released_data.rows import Keys, row_keys
 from dpaudit.results.phrases import PUBLIC_SCHEMA
 
+_FILES: Final = ("train", "synthetic", "holdout")
 _LEAST_ROWS = 2
 _FEW_DISTINCT = 0.5
 """With a smaller share of distinct rows, tables may be equal by chance, which is a warning."""
@@ -129,6 +130,8 @@ def load_released(
     schema: Schema | str | Path | None = None,
     unit: str | None = None,
     drop: Sequence[str] = (),
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> ReleasedTables:
     """Reads the tables and refuses those that do not fit together.
 
@@ -141,6 +144,8 @@ def load_released(
         unit: The column that names the unit of each row of train and hold-out; that of the schema
             if None. The synthetic table may lack it.
         drop: Columns that are left out of all tables.
+        separator: What is between the fields of CSV files, as for `dpaudit.audit_data`.
+        encoding: Their encoding, likewise.
 
     Returns:
         The canonical tables.
@@ -149,7 +154,8 @@ def load_released(
         DataError: If a table cannot be read, has other columns, kinds or categories, or has fewer
             than two rows, or if hold-out and train are the same; names every problem.
         SchemaError: If the schema is malformed or cannot be inferred.
-        SettingsError: If the schema has another unit, or there is no hold-out to deal units to.
+        SettingsError: If the schema has another unit, there is no hold-out to deal units to, or
+            separator or encoding has no meaning.
     """
     given = {"train": train, "synthetic": synthetic, "holdout": holdout}
     named = {name: table for name, table in given.items() if table is not None}
@@ -158,8 +164,12 @@ def load_released(
         raise DataError(
             "one file is given twice: train, synthetic and holdout are different tables"
         )
-    known = _schema(schema, train)
-    tables = {name: _read(table, known) for name, table in named.items()}
+    tables = {}
+    with csv_written(_stated_of("train", separator), _stated_of("train", encoding)):
+        known = _schema(schema, train)
+    for name, table in named.items():
+        with csv_written(_stated_of(name, separator), _stated_of(name, encoding)):
+            tables[name] = _read(table, known)
     _drop(tables, drop, known)
     owners = _take_units_out(tables, known, None if unit is None else Unit(column=unit))
     for name, table in tables.items():
@@ -223,6 +233,14 @@ def _read(table: pd.DataFrame | str | Path, schema: Schema | None) -> pd.DataFra
     )
 
 
+def _stated_of(name: str, stated: str | None) -> str | None:
+    """What is stated of one file: "synthetic=;" is of that file alone, ";" of every one."""
+    file, equals, value = (stated or "").partition("=")
+    if not equals or file not in _FILES:
+        return stated
+    return value if file == name else None
+
+
 def _drop(tables: dict[str, pd.DataFrame], drop: Sequence[str], schema: Schema | None) -> None:
     """Leaves columns out of all tables that have them."""
     names = sorted({str(name) for table in tables.values() for name in table.columns})
@@ -250,8 +268,11 @@ def _check_columns(tables: dict[str, pd.DataFrame], schema: Schema | None) -> No
             if c not in expected
         ]
     if problems:
+        single = [name for name, table in tables.items() if len(table.columns) == 1 < len(expected)]
+        form = f", or name its separator: `separator` {single[0]}=CHARACTER" if single else ""
         raise DataError(
-            f"the tables do not fit together: {listed(problems, 5, separator='; ')}; correct them"
+            f"the tables do not fit together: {listed(problems, 5, separator='; ')}; correct "
+            f"them{form}"
         )
 
 

@@ -124,3 +124,14 @@ def test_a_notebook_has_one_output_that_is_replaced(monkeypatch: pytest.MonkeyPa
     [texts] = shown
     assert texts[-1] == "null control: 40 of 40\nshadow models: 40 of 40"
     assert stream.getvalue() == ""
+
+
+def test_a_part_without_lines_is_shown_on_a_terminal_alone() -> None:
+    for terminal in (True, False):
+        stream = io.StringIO()
+        console = Console(file=stream, force_terminal=terminal, width=100)
+        with progress_bar.ConsoleProgress(console, quiet=False) as progress:
+            for percent in (0, 41):
+                progress.show("percent", percent, 100, lines=0)
+        assert ("41/100" in stream.getvalue()) is terminal
+        assert bool(stream.getvalue().strip()) is terminal

@@ -1,14 +1,11 @@
 import json
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
-from dpaudit.cli.audit_data import show_steps
 from dpaudit.cli.main import app
 
 
@@ -49,22 +46,37 @@ def test_split_train_and_audit(folder: Path) -> None:
     code, out, _ = called("audit-data", *tables, "-q")
     assert code == 3
     assert len(out.splitlines()) == 1
-    code, out, _ = called("audit-data", *tables)
+    code, out, err = called("audit-data", *tables)
+    assert err.startswith("reading the tables\n")
+    assert len(err.splitlines()) <= 10
     _, facts, _ = out.split("\n\n", 2)
     assert "\nnext      " in facts  # before the findings, as in every report
     command = facts.splitlines()[-1].strip()
     assert command.startswith("dpaudit split --data ")  # whole, to be copied
 
 
-def test_a_terminal_shows_a_bar_and_nothing_else_does() -> None:
-    for terminal in (True, False):
-        written = StringIO()
-        console = Console(file=written, force_terminal=terminal, width=80)
-        with show_steps(console) as show:
-            for step in ("reading the tables", "comparing 3 rows", "testing membership"):
-                show(step)
-        assert "testing membership" in written.getvalue()
-        assert ("63%" in written.getvalue()) is terminal
+def test_a_stated_separator_is_used_and_repeated(folder: Path) -> None:
+    for name in ("s", "t"):
+        rows = pd.read_csv(folder / "data.csv").sample(40, random_state=len(name))
+        rows.to_csv(folder / f"{name}.csv", index=False, sep="^")
+    tables = ("--synthetic", folder / "s.csv", "--train", folder / "t.csv")
+    code, _, err = called("audit-data", *tables, "--separator", ";")
+    assert code == 2
+    code, out, _ = called("audit-data", *tables, "--separator", "^", "--json", "-q")
+    assert code == 3
+    assert " --separator '^' " in json.loads(out)["reproduce"]
+    pd.read_csv(folder / "data.csv").head(40).to_csv(folder / "plain.csv", index=False)
+    mixed = ("--synthetic", folder / "s.csv", "--train", folder / "plain.csv")
+    code, _, err = called("audit-data", *mixed)
+    assert code == 2
+    assert "or name its separator: --separator synthetic=CHARACTER" in err
+    assert called("audit-data", *mixed, "--separator", "synthetic=^", "-q")[0] == 3
+    split = ("split", "--data", folder / "t.csv", "--separator", "^", "--to", folder / "parts")
+    assert called(*split)[0] == 0
+    assert (folder / "parts" / "train.csv").read_text().startswith("x0,x1,x2\n")
+    code, _, err = called("schema", "--data", folder / "t.csv", "--encoding", "utf-16")
+    assert code == 2
+    assert "correct --encoding, or leave it out" in err
 
 
 def test_what_does_not_fit_is_an_error_in_one_line(folder: Path) -> None:

@@ -140,6 +140,23 @@ def test_levels_that_a_type_declares_are_categories() -> None:
     assert [column.kind for column in columns] == [Kind.CATEGORICAL] * 2
 
 
+def test_two_large_whole_numbers_stay_apart_as_categories() -> None:
+    large = [2**63, 2**63 + 1]
+    code = {"name": "code", "kind": "binary", "categories": large}
+    schema = Schema.from_document({"columns": [code]})
+    data = pd.DataFrame({"code": np.array(large * 3, dtype=np.uint64)})
+    assert schema.problems(data) == []
+    assert schema.canonical(data)["code"].tolist() == large * 3
+
+
+def test_bounds_of_whole_numbers_are_printed_without_a_point() -> None:
+    schema = Schema.infer(pd.DataFrame({"age": [17, 40, 90, 33]}))
+    assert '"lower": 17,' in schema.to_json()
+    assert '"upper": 90' in schema.to_json()
+    [problem] = schema.problems(pd.DataFrame({"age": [16]}))
+    assert "[17, 90]" in problem
+
+
 def test_nothing_is_inferred_from_a_single_row() -> None:
     with pytest.raises(SchemaError, match=r"a single row shows no bounds .*: give more rows"):
         Schema.infer(pd.DataFrame({"a": [1], "b": ["x"]}))
@@ -156,6 +173,7 @@ def test_nothing_is_inferred_from_a_single_row() -> None:
         ([1 + 2j, 2, 3], "complex"),
         ([f"name {i}" for i in range(1001)], "1001 distinct texts in 1001 rows: drop it"),
         ([1, 2**60], r"beyond 2\*\*53"),
+        (np.array([2**63, 2**63 + 1] * 3, dtype=np.uint64), r"beyond 2\*\*53"),
     ],
 )
 def test_a_column_that_is_neither_number_nor_category_is_refused(values: object, says: str) -> None:

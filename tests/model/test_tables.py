@@ -16,11 +16,15 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer
 
+from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
 from dpaudit.model.schema import Schema
+from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import data_digest, fitting, load, load_schema, load_table
+from dpaudit.plugins.release import accept
+from dpaudit.released_data.tables import load_released
 
 GOOD = "a,b\n" + "".join(f"{i},{3 * i}\n" for i in range(2000))
 
@@ -218,7 +222,7 @@ def test_files_of_offices_are_read_alike(
     if isinstance(days, str):
         assert given.tolist() == written.tolist()
     else:
-        assert pd.to_datetime(given).tolist() == DAYS.tolist()
+        assert pd.to_datetime(given, utc=True).dt.tz_localize(None).tolist() == DAYS.tolist()
     assert Schema.from_document(loaded.schema.to_document()) == loaded.schema
     assert loaded.schema.canonical(loaded.schema.handed(loaded.data)).equals(loaded.data)
     aside = [text for text in caplog.messages if "set aside" in text]
@@ -244,12 +248,53 @@ def test_dates_with_times_zones_and_gaps_are_days(tmp_path: Path) -> None:
     assert "outside the bounds [2020-01-01T12:00:00, 2020-01-04]" in problem
 
 
+HOURS = pd.Series(pd.date_range("2024-03-30 22:30", periods=9, freq="7h"))
+IN_UTC = HOURS.dt.tz_localize("UTC")
+MIXED_OFFSETS = [
+    f"{at.tz_convert(zone):%Y-%m-%dT%H:%M:%S%z}"
+    for at, zone in zip(IN_UTC, ["UTC", "Europe/Berlin", "Asia/Kolkata"] * 3, strict=True)
+]
+
+
+@pytest.mark.parametrize(
+    ("at", "form", "given"),
+    [
+        (HOURS, "timestamp", HOURS),
+        (IN_UTC.dt.tz_convert("Europe/Berlin"), "timestamp Europe/Berlin", None),
+        (IN_UTC.dt.tz_convert("UTC-03:30"), "timestamp UTC-03:30", None),
+        (HOURS.dt.strftime("%Y-%m-%dT%H:%M:%S+05:30"), "ISO8601 UTC+05:30", None),
+        (MIXED_OFFSETS, "ISO8601 UTC", [at.isoformat() for at in IN_UTC]),
+    ],
+)
+def test_a_generator_gets_dates_in_their_zone_and_gives_them_in_any(
+    tmp_path: Path, at: Any, form: str, given: Any
+) -> None:
+    is_text = form.startswith("ISO8601")
+    path = tmp_path / ("t.csv" if is_text else "t.parquet")
+    table = pd.DataFrame({"at": at, "x": [0, 1, 2] * 3})
+    table.to_csv(path, index=False) if is_text else table.to_parquet(path, index=False)
+    loaded = load(path, None)
+    schema = Schema.from_document(loaded.schema.to_document())
+    assert schema == loaded.schema
+    assert schema.columns[0].date == form
+    handed = schema.handed(loaded.data)
+    assert handed["at"].tolist() == list(at if given is None else given)
+    stamps = pd.to_datetime(handed["at"], utc=True)
+    for released in (handed["at"], stamps, stamps.dt.tz_convert("Asia/Tokyo"), stamps.astype(str)):
+        release = accept(handed.assign(at=released), schema, n_rows=9)
+        assert release.equals(loaded.data)
+    train, synthetic = (loaded.data["at"], pd.DataFrame({"at": stamps, "x": table["x"]}))
+    tables = load_released(path, synthetic)
+    assert tables.train["at"].tolist() == tables.synthetic["at"].tolist() == train.tolist()
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"lower": 3}, "`lower` must be a date such as 2020-12-31"),
         ({"upper": "soon"}, "`upper` must be a date such as 2020-12-31, got 'soon'"),
         ({"format": "day"}, "`format` must be"),
+        ({"format": "timestamp Mars/Base"}, "`format` must be"),
         ({"upper": "1999-01-01"}, "must be below"),
         ({"words": []}, "unknown keys words"),
     ],
@@ -465,3 +510,55 @@ def test_the_digest_is_that_of_every_value_as_text() -> None:
     expected = hashlib.sha256(hashed.to_numpy().astype("<u8").tobytes())
     expected.update(json.dumps(list(table.columns)).encode())
     assert data_digest(table) == expected.hexdigest()
+
+
+ROWS = pd.DataFrame({"größe": ["1;5", "2;5", "3;0", "1;5"], "x": [4, 5, 6, 7]})
+
+
+@pytest.mark.parametrize(
+    ("separator", "encoding"), [("^", None), ("tab", None), ("\t", "utf-16-le"), (";", "cp1252")]
+)
+def test_a_stated_form_is_not_guessed(
+    tmp_path: Path, separator: str | None, encoding: str | None
+) -> None:
+    path = tmp_path / "t.csv"
+    between = "\t" if separator == "tab" else separator
+    ROWS.to_csv(path, index=False, sep=between or ",", encoding=encoding or "utf-8")
+    with csv_written(separator, encoding):
+        assert load_table(path).equals(ROWS)
+        assert load_table(path, unchanged=True)["x"].tolist() == ["4", "5", "6", "7"]
+
+
+@pytest.mark.parametrize(
+    ("separator", "encoding", "says"),
+    [
+        ("^", None, "has no '^' in its header, but ',': correct `separator`"),
+        (None, "ascii", "is not text in ascii: correct `encoding`"),
+        (None, "utf-16", "is not text in utf-16: correct `encoding`"),
+        ("ab", None, "`separator` must be one character, or tab, got 'ab'"),
+        (None, "klingon", "`encoding` 'klingon' is unknown"),
+        (None, "hex", "`encoding` 'hex' is unknown"),
+    ],
+)
+def test_a_stated_form_that_does_not_fit_is_refused(
+    tmp_path: Path, separator: str | None, encoding: str | None, says: str
+) -> None:
+    path = tmp_path / "t.csv"
+    ROWS.to_csv(path, index=False)
+    with (
+        pytest.raises(InputError, match=re.escape(says)) as refusal,
+        csv_written(separator, encoding),
+    ):
+        load_table(path)
+    assert len(str(refusal.value).splitlines()) == 1
+    assert load_table(path).equals(ROWS)  # nothing is stated any more
+
+
+def test_a_command_repeats_a_stated_form(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"a": range(30), "b": [1, 2, 4] * 10}).to_csv(path, index=False, sep="^")
+    settings = audit_settings(separator="^", epsilon=1.0)
+    spec = build_spec("marginals", audited_table(str(path), None, settings), settings)
+    assert "--set 'separator=^'" in spec.reproduce
+    assert spec.specification["separator"] == "^"
+    assert "encoding" not in spec.specification

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from threadpoolctl import threadpool_limits
 
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
@@ -165,3 +166,15 @@ def test_one_way_of_differing_is_enough(far: str) -> None:
     alike = Exchangeability(1.0, 1.0, 1.0, 1.0, 1.0)
     assert not alike.differ
     assert alike._replace(**{far: 1e-6}).differ
+
+
+def test_means_do_not_depend_on_the_number_of_threads() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2_000, 60)).astype(np.float32)
+    label = np.arange(2_000) % 2 == 0
+    labels = np.array([label, *(rng.permutation(label) for _ in range(300))])
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads):
+            found.append(marginals_p_value(rows, labels))
+    assert found[0] == found[1]

@@ -4,12 +4,14 @@ import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from threadpoolctl import threadpool_limits
 
 import dpaudit
 from dpaudit.errors import DataError, SettingsError
@@ -49,6 +51,17 @@ def with_copies(train: pd.DataFrame, share: float, seed: int = 9) -> pd.DataFram
 DATA = table(1200, 0)
 SPLIT = dpaudit.split(DATA, seed=1)
 LEAKY = with_copies(SPLIT.train, 0.2)
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads):
+            audit = dpaudit.audit_data(
+                table(400, 8), table(400, 6), table(400, 7), schema=SCHEMA, secrets=["c"]
+            )
+        found.append(audit.to_json())
+    assert found[0] == found[1]
 
 
 @pytest.fixture(scope="module")
@@ -289,9 +302,9 @@ def test_every_row_is_searched_for_once_and_near_copies_are_counted(
 ) -> None:
     searched: list[tuple[int, int]] = []
 
-    def counting(queries: Encoded, reference: Encoded, *, neighbours: int) -> NearestRows:
+    def counting(queries: Encoded, reference: Encoded, **options: Any) -> NearestRows:
         searched.append((len(queries), len(reference)))
-        return find_nearest(queries, reference, neighbours=neighbours)
+        return find_nearest(queries, reference, **options)
 
     shaken = SPLIT.train.copy()
     shaken["x0"] = (shaken["x0"] + 1e-4).clip(-9, 9)
@@ -309,10 +322,18 @@ def test_every_row_is_searched_for_once_and_near_copies_are_counted(
 
 def test_what_is_odd_is_said_before_any_work() -> None:
     said: list[str] = []
+    shares: list[float] = []
     other = table(600, 3, shift=1.0)
     found = dpaudit.audit_data(
-        table(600, 4), SPLIT.train, other, schema=SCHEMA, secrets=["c"], on_progress=said.append
+        *(table(600, 4), SPLIT.train, other),
+        schema=SCHEMA,
+        secrets=["c"],
+        on_progress=said.append,
+        on_share=shares.append,
     )
+    assert shares == sorted(shares)
+    assert shares[0] == 0.0
+    assert shares[-1] == pytest.approx(1.0)
     before = said[: said.index("testing membership") - 1]
     assert before[0] == "reading the tables"
     assert [f"warning: {warning}" for warning in found.warnings] == before[1:]

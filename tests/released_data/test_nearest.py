@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from dpaudit.errors import MissingExtraError, SettingsError
 from dpaudit.model.schema import Schema
@@ -67,10 +68,56 @@ def test_the_index_finds_every_copy_and_nearly_every_neighbour(
     queries = np.concatenate([reference[:500], rows(500, width=12, seed=1)])
     exact = find_nearest(queries, reference, neighbours=2)
     monkeypatch.setattr(module, "LARGE", 10)
-    found = find_nearest(queries, reference, neighbours=2)
+    monkeypatch.setattr(module, "_SEARCHES_AT_ONCE", 4_000)  # several blocks of queries
+    shares: list[float] = []
+    found = find_nearest(queries, reference, neighbours=2, on_share=shares.append)
+    assert len(shares) > 100
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
     assert (found.distances[:500, 0] == 0.0).all()
     assert np.isclose(found.distances, exact.distances, atol=1e-6).mean() > 0.9
     assert (found.distances >= exact.distances - 1e-6).all()
+
+
+@pytest.mark.parametrize("large", [10, 10**12])
+def test_distances_do_not_depend_on_the_number_of_threads(
+    large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGE", large)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads):
+            found.append(nearest_others(rows(3_000, width=40), neighbours=3))
+    assert (found[0].distances == found[1].distances).all()
+    assert (found[0].indices == found[1].indices).all()
+
+
+def test_lists_with_fewer_rows_than_neighbours_are_no_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LARGE", 10)
+    monkeypatch.setattr(module, "_PER_LIST", 2)
+    monkeypatch.setattr(module, "_MOST_SEARCHED", 1)
+    monkeypatch.setattr(module, "_SEARCHED", 1)
+    reference = rows(40)
+    found = find_nearest(reference, reference, neighbours=12)
+    assert (found.distances[:, 0] == 0.0).all()
+    assert np.isfinite(found.distances).all()
+    assert ((found.indices >= 0) & (found.indices < 40)).all()
+
+
+def test_lists_are_searched_without_faiss_where_nearly_all_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MANY", 10)
+    reference = rows(2_000, width=12)
+    queries = np.concatenate([reference[:50], rows(50, width=12, seed=1)])
+    exact = find_nearest(queries, reference, neighbours=2)
+    for _ in range(2):
+        found = find_nearest(queries, reference, neighbours=2, exact=False)
+        assert (found.distances[:50, 0] == 0.0).all()
+        assert np.isclose(found.distances, exact.distances, atol=1e-6).mean() > 0.9
+        monkeypatch.setitem(__import__("sys").modules, "faiss", None)
 
 
 def test_encoding_block_by_block_is_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
