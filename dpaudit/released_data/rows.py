@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,29 +19,21 @@ from dpaudit.plugins.protocols import FloatArray, IntArray
 Keys = npt.NDArray[np.uint64]
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
 Encoded = npt.NDArray[np.float32]
-_Knn: TypeAlias = Callable[[Encoded, Encoded, int], tuple[Encoded, IntArray]]
-"""From queries, rows and a number: distances of so many nearest rows (or squares), and places."""
 FARTHEST: Final = 10.0
 """Encoded values are clipped here: a table may hold any finite number."""
 LARGE: Final = 4 * 10**10
-"""Largest number of pairs of rows for an exact search; larger tables are searched by lists."""
+"""Largest number of pairs of rows for an exact search; larger tables are searched by an index."""
 _MANY: Final = 10**8
 """The same where nearly all of the nearest rows are enough."""
 _ROWS_AT_ONCE: Final = 2**14
-_SEARCHES_AT_ONCE: Final = 2**20
-"""Queries times the lists that each searches."""
+_QUERIES_AT_ONCE: Final = 2**16
 _LISTS: Final = 512
 _SEARCHED: Final = 3
 _MOST_SEARCHED: Final = 1250
 """Divided by the number of lists: how many to search where there are few."""
 _PER_LIST: Final = 128
-_PER_QUERY: Final = 20
-"""With few queries the square of the number of lists is this many times theirs: more lists would
-take longer to make than they save."""
 _LEARNED: Final = 32
 """Rows per list by which the lists are made."""
-_ROUNDS: Final = 4
-"""Rounds of k-means."""
 _TIED: Final = 4
 """Further rows that are looked at, so that of equally near ones the first counts."""
 
@@ -123,16 +114,16 @@ def find_nearest(
 ) -> NearestRows:
     """The nearest rows of a reference table to each query.
 
-    Up to `LARGE` pairs of rows the search is exact. Beyond, lists of similar rows are searched: it
-    finds every exact copy, and nearly always the nearest row. No limit depends on finding the
-    nearest one.
+    Up to `LARGE` pairs of rows the search is exact. Beyond, an inverted index of FAISS searches
+    among rows similar to the query: it finds every exact copy, and nearly always the nearest row.
+    No limit depends on finding the nearest one.
 
     Args:
         queries: Rows [n, width], as `encode` gives them.
         reference: Rows [m, width] to search.
         neighbours: How many to find for each query, from 1 to m.
         exact: Whether all must be found in smaller tables, too.
-        on_share: Called with the share of the lists that are searched.
+        on_share: Called with the share of the queries that are answered.
 
     Returns:
         Their distances and rows.
@@ -146,14 +137,17 @@ def find_nearest(
         return NearestRows(
             np.empty((0, neighbours), np.float32), np.empty((0, neighbours), np.int64)
         )
-    pairs = len(queries) * len(reference)
-    knn = _import_knn(needs_faiss=pairs > LARGE)
+    pairs, faiss = len(queries) * len(reference), _import_faiss()
+    if pairs > LARGE and faiss is None:
+        searched = f"searching {len(reference):,} rows for {len(queries):,}"
+        raise MissingExtraError(searched, "faiss-cpu", "large")
+    is_large = pairs > (LARGE if exact or faiss is None else _MANY)
     most = min(neighbours + _TIED, len(reference))
     with threadpool_limits(limits=1):  # threads that wait for a core spin, at twice the cost
-        if pairs <= (LARGE if exact else _MANY):
-            indices = knn(queries, reference, most)[1]
+        if is_large:
+            indices = _search_index(faiss, queries, reference, most, on_share)
         else:
-            indices = _search_lists(knn, queries, reference, most, on_share)
+            indices = _search_exactly(faiss, queries, reference, most)
     nearest = _sort_by_distance(queries, reference, np.sort(indices, axis=1))
     return NearestRows(nearest.distances[:, :neighbours], nearest.indices[:, :neighbours])
 
@@ -192,110 +186,59 @@ def nearest_others(
     )
 
 
-def _import_knn(*, needs_faiss: bool) -> _Knn:
-    """The exact search, by products of matrices; loaded before threads are limited.
-
-    Raises:
-        MissingExtraError: If FAISS is needed and not installed.
-    """
+def _import_faiss() -> Any:
+    """The module, loaded before threads are limited; None if it is not installed."""
     try:
         import faiss
     except ImportError:
-        if needs_faiss:
-            pairs = f"searching more than {LARGE:,} pairs of rows"
-            raise MissingExtraError(pairs, "faiss-cpu", "large") from None
+        return None
+    return faiss
+
+
+def _search_exactly(faiss: Any, queries: Encoded, reference: Encoded, neighbours: int) -> IntArray:
+    """The nearest rows [n, k], in any order."""
+    if faiss is None:
+        from sklearn.neighbors import NearestNeighbors
+
+        search = NearestNeighbors(n_neighbors=neighbours, algorithm="brute").fit(reference)
+        indices = search.kneighbors(queries, return_distance=False)
     else:  # twice as fast
-        return lambda queries, reference, neighbours: faiss.knn(
-            np.ascontiguousarray(queries), np.ascontiguousarray(reference), neighbours
-        )
-    from sklearn.neighbors import NearestNeighbors
-
-    return lambda queries, reference, neighbours: (
-        NearestNeighbors(n_neighbors=neighbours, algorithm="brute")
-        .fit(reference)
-        .kneighbors(queries)
-    )
+        _, indices = faiss.knn(*map(np.ascontiguousarray, (queries, reference)), neighbours)
+    return np.asarray(indices, dtype=np.int64)
 
 
-def _search_lists(
-    knn: _Knn,
+def _search_index(
+    faiss: Any,
     queries: Encoded,
     reference: Encoded,
     neighbours: int,
     on_share: Callable[[float], None],
 ) -> IntArray:
-    """The nearest rows [n, k] in the lists of similar rows whose centres are nearest to each query.
-
-    List by list, because a product of matrices with all queries of a list is several times as fast
-    as comparing each query with the rows of its lists.
-    """
-    # With fewer queries making the lists would take longer than searching them.
-    lists = min(_LISTS, max(1, len(reference) // _PER_LIST), math.isqrt(_PER_QUERY * len(queries)))
-    searched = min(max(_SEARCHED, _MOST_SEARCHED // lists), lists)
-    centres = _find_centres(knn, reference, lists)
-    members = _group(knn(reference, centres, 1)[1], lists)
-    nearest = np.zeros((len(queries), neighbours), dtype=np.int64)
-    at_once = _SEARCHES_AT_ONCE // searched
-    for start in range(0, len(queries), at_once):
-        block = slice(start, start + at_once)
-        asking = _group(knn(queries[block], centres, searched)[1], lists)
-        shares = (of / len(queries) for of in (start, min(start + at_once, len(queries))))
-        pairs = _report([*zip(members, asking, strict=True)], on_share, *shares)
-        nearest[block] = _merge_lists(knn, queries[block], reference, pairs, neighbours)
-    return nearest
-
-
-def _report(
-    pairs: Sequence[tuple[IntArray, IntArray]],
-    on_share: Callable[[float], None],
-    start: float,
-    end: float,
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Reports how many of these have been taken, as shares from one to another."""
-    for number, pair in enumerate(pairs, start=1):
-        yield pair
-        on_share(start + (end - start) * number / len(pairs))
-
-
-def _find_centres(knn: _Knn, reference: Encoded, lists: int) -> Encoded:
-    """The centres of lists of similar rows, by k-means on evenly spread rows."""
-    rows = reference[:: max(1, len(reference) // (lists * _LEARNED))]
-    centres = rows[np.linspace(0, len(rows) - 1, lists, dtype=np.int64)]
-    for _ in range(_ROUNDS):
-        for centre, members in enumerate(_group(knn(rows, centres, 1)[1], lists)):
-            if len(members):
-                centres[centre] = rows[members].mean(axis=0)
-    return centres
-
-
-def _group(lists: IntArray, number: int) -> list[IntArray]:
-    """The rows [n] of each list, given the lists [n, s] of each row."""
-    order = np.argsort(lists, axis=None, kind="stable")
-    ends = np.bincount(lists.ravel(), minlength=number).cumsum()[:-1]
-    return np.split(order // lists.shape[1], ends)
-
-
-def _merge_lists(
-    knn: _Knn,
-    queries: Encoded,
-    reference: Encoded,
-    lists: Iterable[tuple[IntArray, IntArray]],
-    neighbours: int,
-) -> IntArray:
-    """The nearest rows [n, k] in lists, each of some rows and the queries that search it."""
-    apart = np.full((len(queries), neighbours), np.inf, dtype=np.float32)
-    nearest = np.full((len(queries), neighbours), -1, dtype=np.int64)
-    for rows, asked in lists:
-        if not len(rows) or not len(asked):
-            continue
-        distances, places = knn(queries[asked], reference[rows], min(neighbours, len(rows)))
-        both = np.concatenate([apart[asked], distances], axis=1)
-        indices = np.concatenate([nearest[asked], rows[places]], axis=1)
-        best = np.argpartition(both, neighbours - 1, axis=1)[:, :neighbours]
-        apart[asked] = np.take_along_axis(both, best, axis=1)
-        nearest[asked] = np.take_along_axis(indices, best, axis=1)
-    # Lists with too few rows leave places empty, at -1: any row found fills them.
-    return np.where(nearest < 0, np.maximum(nearest.max(axis=1, keepdims=True), 0), nearest)
+    """Nearly always the nearest rows [n, k], in any order, by an inverted index of FAISS."""
+    lists = min(_LISTS, max(1, len(reference) // _PER_LIST))
+    columns = reference.shape[1]
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(columns), columns, lists)
+    index.cp.niter = 4
+    index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, _LEARNED
+    # Evenly spread rows, because FAISS copies its training rows.
+    step = max(1, len(reference) // (lists * _LEARNED))
+    index.train(np.ascontiguousarray(reference[::step]))
+    index.add(reference)
+    index.nprobe = min(max(_SEARCHED, _MOST_SEARCHED // lists), lists)
+    indices = np.empty((len(queries), neighbours), dtype=np.int64)
+    for start in range(0, len(queries), _QUERIES_AT_ONCE):
+        asked = queries[start : start + _QUERIES_AT_ONCE]
+        apart, nearby = index.quantizer.search(asked, index.nprobe)
+        # Queries list by list: each list stays in the cache, which needs a third of the time.
+        order = np.argsort(nearby[:, 0])
+        rows = index.search_preassigned(asked[order], neighbours, nearby[order], apart[order])[1]
+        indices[start + order] = rows
+        on_share((start + len(asked)) / len(queries))
+    # Lists with too few rows leave places empty, at -1: the row found before fills them.
+    for place in range(1, neighbours):
+        empty = indices[:, place] < 0
+        indices[empty, place] = indices[empty, place - 1]
+    return np.maximum(indices, 0)
 
 
 def _sort_by_distance(queries: Encoded, reference: Encoded, indices: IntArray) -> NearestRows:
