@@ -13,18 +13,20 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import inspect
 import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import (
     Distribution,
     EntryPoint,
+    EntryPoints,
     PackageNotFoundError,
     distribution,
-    entry_points,
 )
 from pathlib import Path
 from types import ModuleType
@@ -45,6 +47,19 @@ class Plugin(NamedTuple):
 
     name: str
     value: object
+
+
+def entry_points(*, group: str, name: str | None = None) -> EntryPoints:
+    """The registered entry points of a group, or those of one name."""
+    registered = _entry_points_of(group, tuple(sys.path))
+    return registered if name is None else registered.select(name=name)
+
+
+@lru_cache(maxsize=8)
+def _entry_points_of(group: str, search_path: tuple[str, ...]) -> EntryPoints:
+    """The entry points of a group on a search path, whose packages may be hundreds to read."""
+    del search_path
+    return importlib.metadata.entry_points(group=group)
 
 
 def names(group: str) -> list[str]:
