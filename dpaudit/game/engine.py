@@ -1,4 +1,4 @@
-"""Runs batches of trials on worker processes and commits each trial as its batch arrives.
+"""Runs batches of trials on worker processes and commits each batch as it arrives.
 
 Only the coordinator writes the store. A worker that dies costs only its own trial: the trials of
 its batch are run again one at a time, with nothing else running, to find the one that kills its
@@ -20,11 +20,13 @@ from dpaudit.errors import InterruptedRunError, MissingExtraError, SettingsError
 from dpaudit.game.flight import (
     Batch,
     BatchLoss,
+    BatchSize,
     Engine,
     Flight,
     OnProgress,
     TimeLimit,
     TrialProgress,
+    affordable,
     ignore_progress,
     make_batches,
 )
@@ -34,7 +36,7 @@ from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import erase_payloads
 from dpaudit.model.choices import EngineName
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.protocols import World, trains_many
 
 MAX_ATTEMPTS = 3
 FIRST_REVIEW = 16
@@ -69,10 +71,11 @@ def run_trials(
     Args:
         trials: Trials of one role, in the order to run them.
         payload: The input of the workers.
-        folder: The run folder; every outcome is committed as it arrives.
+        folder: The run folder; the outcomes of a batch are committed as they arrive.
         engine: The engine that runs them.
         trial_timeout: Seconds after which a trial has failed; derived if None (`TimeLimit`).
         generator: The generator of the trials, if it may be a `BatchGenerator`; never trained here.
+            Trials of others are fast enough to run in turn, or each is a batch.
         on_progress: Called after every outcome.
         among: All trials of the role, if `trials` are only some of them; progress counts all.
         hopeless: Called regularly to decide whether to stop; batches in flight still finish.
@@ -95,9 +98,14 @@ def run_trials(
     state.report(trials[0].role)
     try:
         batches = make_batches(pending, payload, generator, workers=engine.workers)
-        limit = TimeLimit(trial_timeout, first=len(World) if payload.is_timed else 0)
+        # A replay shows whether a trial depends on others, so it shares no batch with any.
+        alone = payload.is_timed or trains_many(generator) or trials[0].role is Role.REPLAY
+        size = BatchSize(engine.workers, most=1 if alone else affordable(payload))
+        limit = TimeLimit(
+            trial_timeout, first=len(World) if payload.is_timed else 0, in_turn=not alone
+        )
         with engine.flight(payload, folder=folder.path, log=folder.log, limit=limit) as flight:
-            _run(batches, flight, state, limit=limit)
+            _run(batches, flight, state, limit=limit, size=size)
     except KeyboardInterrupt:
         with interrupts_held() as held:
             engine.stop()
@@ -142,12 +150,13 @@ class _State:
         self._review = FIRST_REVIEW
         self._review_prefix()
 
-    def commit(self, outcome: Outcome) -> None:
-        self.folder.save(outcome)
-        self.stored.add(outcome.trial)
-        self.done += 1
-        self.failed += outcome.status is not TrialStatus.FINISHED
-        self.report(outcome.trial.role)
+    def commit(self, outcomes: Sequence[Outcome]) -> None:
+        self.folder.save(*outcomes)
+        self.stored.update(outcome.trial for outcome in outcomes)
+        for outcome in outcomes:
+            self.done += 1
+            self.failed += outcome.status is not TrialStatus.FINISHED
+            self.report(outcome.trial.role)
         self._review_prefix()
 
     @property
@@ -171,7 +180,9 @@ class _State:
         self.on_progress(TrialProgress(role, self.done, self.total, self.failed))
 
 
-def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: TimeLimit) -> None:
+def _run(
+    batches: Sequence[Batch], flight: Flight, state: _State, *, limit: TimeLimit, size: BatchSize
+) -> None:
     """Runs batches until all have outcomes; trials of a lost batch are suspects, run one by one."""
     queue = deque(batches)
     suspects: deque[Batch] = deque()
@@ -180,17 +191,23 @@ def _run(batches: Sequence[Batch], flight: Flight, state: _State, *, limit: Time
 
     def commit(outcomes: Sequence[Outcome]) -> None:
         limit.learn(outcomes)
-        for outcome in outcomes:
-            if outcome.trial not in state.stored:  # else its worker was given up too soon
-                state.commit(replace(outcome, attempts=attempts[outcome.trial]))
+        size.learn(outcomes)
+        state.commit(
+            [
+                replace(outcome, attempts=attempts[outcome.trial])
+                for outcome in outcomes
+                if outcome.trial not in state.stored  # else its worker was given up too soon
+            ]
+        )
 
     while len(flight) or ((queue or suspects) and not state.gave_up):
         while (source := suspects or queue) and not state.gave_up:
             suspect = source is suspects
             if not flight.takes(suspect=suspect):
                 break
-            flight.submit(source[0], suspect=suspect)
-            attempts.update(source.popleft())
+            batch = suspects.popleft() if suspect else size.take(queue)
+            flight.submit(batch, suspect=suspect)
+            attempts.update(batch)
         to_rerun: list[Batch] = []
         for batch, outcomes, loss, code in flight.collect():
             if loss is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,27 @@ NOTHING: Disclosed = {}
 """The disclosures of a model that is attacked through its synthetic table alone."""
 
 
+class SeenTable(NamedTuple):
+    """What attacks see of one model.
+
+    Attributes:
+        values: Values [n, d] of its synthetic table.
+        table: The table in canonical form; None if nothing is lost in its values.
+        written: The facts of its release (`dpaudit.plugins.release`); None if only its canonical
+            form is known.
+        disclosed: The disclosures of the model: at least those that the attacks see.
+    """
+
+    values: FloatArray
+    table: pd.DataFrame | None = None
+    written: FloatArray | None = None
+    disclosed: Disclosed = NOTHING
+
+    def canonical(self, game: GameView) -> pd.DataFrame:
+        """The table in canonical form."""
+        return table_of(self.values, game.schema) if self.table is None else self.table
+
+
 def features_of_table(
     table: pd.DataFrame,
     attacks: Sequence[FeatureMaker],
@@ -49,71 +70,25 @@ def features_of_table(
     disclosed: Disclosed = NOTHING,
     *,
     written: FloatArray | None = None,
-    values: FloatArray | None = None,
 ) -> FloatArray:
-    """The features of all attacks from one canonical table.
+    """The features [f] of all attacks from one canonical table: see `features_of_tables`."""
+    values = values_of_table(table, game.schema)
+    [features] = features_of_tables([SeenTable(values, table, written, disclosed)], attacks, game)
+    return features
 
-    For linked tables, an attack's features are computed for each table, one after another.
+
+def features_of_tables(
+    seen: Sequence[SeenTable], attacks: Sequence[FeatureMaker], game: GameView
+) -> list[FloatArray]:
+    """The features of all attacks from each of several tables.
+
+    A `BatchAttack` sees tables of one size at once. For linked tables, an attack's features are
+    computed for each table, one after another.
 
     Args:
-        table: The table, or the joined frame of linked tables.
+        seen: The tables, or the joined frames of linked tables.
         attacks: The attacks.
         game: What the attacker knows.
-        disclosed: The disclosures of the table's model: at least those that the attacks see.
-        written: The facts of its release (`dpaudit.plugins.release`); None if only its canonical
-            form is known.
-        values: Its values [n, d], if they are known.
-
-    Returns:
-        Features [f], attack after attack.
-
-    Raises:
-        AttackError: If an attack raises, or gives something that is not flat and finite.
-    """
-    if game.of_tables:
-        tables = game.joined(table)
-
-        def compute(attack: TakesFeatures) -> FloatArray:
-            views = game.of_tables.items()
-            return np.concatenate(
-                [features_of_table(tables[name], [attack], view) for name, view in views]
-            )
-    else:
-        # Encoded once for all attacks on values. A category that the schema does not name has no
-        # value of its own, but attacks on releases see how it was written.
-        encoded = values_of_table(table, game.schema) if values is None else values
-        has_known_categories = not (encoded == OTHER).any() or all(
-            c.kind.numeric for c in game.schema.columns
-        )
-
-        def compute(attack: TakesFeatures) -> FloatArray:
-            if isinstance(attack, BatchAttack if has_known_categories else ReleaseAttack):
-                return _features_of_values(attack, encoded[None], game, written).ravel()
-            return _features_of_table(attack, table, game)
-
-    return np.concatenate(
-        [
-            _features_of_model(attack, disclosed, game)
-            if isinstance(attack, TakesModelFeatures)
-            else compute(attack)
-            for attack in attacks
-        ]
-    )
-
-
-def features_of_values(
-    values: FloatArray,
-    attacks: Sequence[FeatureMaker],
-    game: GameView,
-    disclosed: Sequence[Disclosed],
-) -> list[FloatArray]:
-    """The features of all attacks from each of many tables.
-
-    Args:
-        values: Values [M, n, d] of the tables, as `dpaudit.model.encoding.values_of` gives them.
-        attacks: The attacks; a `BatchAttack` sees all tables at once.
-        game: What the attacker knows.
-        disclosed: The disclosures of the model of each table.
 
     Returns:
         For each table its features [f], attack after attack.
@@ -121,15 +96,74 @@ def features_of_values(
     Raises:
         AttackError: If an attack raises, or gives something that is not flat and finite.
     """
+    if game.of_tables:
+        joined = [game.joined(table.canonical(game)) for table in seen]
+
+        def compute(attack: TakesFeatures) -> list[FloatArray]:
+            views = game.of_tables.items()
+            return [
+                np.concatenate(
+                    [features_of_table(tables[name], [attack], view) for name, view in views]
+                )
+                for tables in joined
+            ]
+    else:
+        stacks = _stacks(seen, game)
+
+        def compute(attack: TakesFeatures) -> list[FloatArray]:
+            rows = {place: row for stack in stacks for place, row in stack.rows(attack, game)}
+            return [rows[place] for place in range(len(seen))]
+
     parts = [
-        [_features_of_model(attack, by_model, game) for by_model in disclosed]
+        [_features_of_model(attack, table.disclosed, game) for table in seen]
         if isinstance(attack, TakesModelFeatures)
-        else _features_of_values(attack, values, game)
-        if isinstance(attack, BatchAttack)
-        else [_features_of_table(attack, table_of(table, game.schema), game) for table in values]
+        else compute(attack)
         for attack in attacks
     ]
     return [np.concatenate(by_attack) for by_attack in zip(*parts, strict=True)]
+
+
+class _Stack(NamedTuple):
+    """Tables of which attacks on values see as much.
+
+    Attributes:
+        tables: The tables, by their place among others.
+        values: Their values [M, n, d].
+        written: The facts of their releases [M, r]; None if these are not known.
+        has_unnamed: Whether each has a category that the schema does not name. That has no value of
+            its own, but attacks on releases see how it was written.
+    """
+
+    tables: dict[int, SeenTable]
+    values: FloatArray
+    written: FloatArray | None
+    has_unnamed: bool
+
+    def rows(self, attack: TakesFeatures, game: GameView) -> Iterator[tuple[int, FloatArray]]:
+        """The place of each table and its features by one attack."""
+        if isinstance(attack, ReleaseAttack if self.has_unnamed else BatchAttack):
+            features = _features_of_values(attack, self.values, game, self.written)
+            return zip(self.tables, features, strict=True)
+        return (
+            (place, _features_of_table(attack, table.canonical(game), game))
+            for place, table in self.tables.items()
+        )
+
+
+def _stacks(seen: Sequence[SeenTable], game: GameView) -> list[_Stack]:
+    """Groups tables by all that decides whether an attack may see them at once."""
+    has_categories = not all(column.kind.numeric for column in game.schema.columns)
+    groups: dict[tuple[tuple[int, ...], bool, bool], dict[int, SeenTable]] = {}
+    for place, table in enumerate(seen):
+        has_unnamed = has_categories and bool((table.values == OTHER).any())
+        key = table.values.shape, table.written is None, has_unnamed
+        groups.setdefault(key, {})[place] = table
+    stacks = []
+    for (_, _, has_unnamed), tables in groups.items():
+        written = [table.written for table in tables.values() if table.written is not None]
+        values = np.stack([table.values for table in tables.values()])
+        stacks.append(_Stack(tables, values, np.stack(written) if written else None, has_unnamed))
+    return stacks
 
 
 def _features_of_table(attack: TakesFeatures, table: pd.DataFrame, game: GameView) -> FloatArray:
@@ -161,7 +195,7 @@ def _features_of_values(
 
     def compute() -> FloatArray:
         if written is not None and isinstance(attack, ReleaseAttack):
-            return attack.release_features(values, written[None], game)
+            return attack.release_features(values, written, game)
         return attack.features_many(values, game)
 
     features = _call_attack(attack, compute)

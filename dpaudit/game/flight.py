@@ -1,11 +1,12 @@
 """The interface of engine and coordinator: batches of trials, their time limits and their ends.
 
-A batch has the trials whose models a worker trains together. An engine hands batches to workers,
-each with a time limit, and reports how each ended.
+A batch has the trials whose models a worker trains together, or trials of a fast generator that it
+runs in turn. An engine hands batches to workers, each with a time limit, and reports how they end.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ MEMORY = 256 * 2**20
 """Memory limit for the synthetic records of one batch, in bytes."""
 
 Batch = tuple[Trial, ...]
-"""Trials that one worker runs together."""
+"""Trials that one worker runs, and whose features it computes, together."""
 
 
 def make_batches(
@@ -79,6 +80,45 @@ def _shares(trials: Sequence[Trial], size: int) -> list[Batch]:
     return [tuple(trials[start:stop]) for start, stop in pairwise(bounds)]
 
 
+BATCH_SECONDS = 0.5
+"""Aimed duration of a batch of trials that run in turn, and so the work lost with a killed worker.
+
+Shorter than any limit that a user may set for a trial.
+"""
+
+
+@dataclass
+class BatchSize:
+    """How many trials of a fast generator make a batch, from how long earlier batches took.
+
+    One trial at first; a batch has at most twice as many as one that has ended. So a generator with
+    trials of `BATCH_SECONDS` or more, or one that ends its worker, runs one trial at a time.
+
+    Attributes:
+        workers: Number of workers, which share the last trials.
+        most: The largest batch; 1 if trials must not run in turn.
+        size: The size of the next batch.
+    """
+
+    workers: int
+    most: int
+    size: int = 1
+
+    def take(self, queue: deque[Batch]) -> Batch:
+        """Removes the first batch of a queue, joined with the next ones up to the size."""
+        size = min(self.size, -(-sum(map(len, queue)) // self.workers))
+        batch = queue.popleft()
+        while queue and len(batch) + len(queue[0]) <= size:
+            batch += queue.popleft()
+        return batch
+
+    def learn(self, outcomes: Sequence[Outcome]) -> None:
+        """Records the duration of a batch."""
+        seconds = sum(outcome.seconds for outcome in outcomes) / len(outcomes)
+        size = min(2 * len(outcomes), self.most, int(BATCH_SECONDS / max(seconds, 1e-9)))
+        self.size = max(1, size)
+
+
 FLOOR_SECONDS = 3600.0
 """The smallest limit derived from other trials."""
 FACTOR = 20
@@ -97,16 +137,19 @@ class TimeLimit:
             has finished.
         slowest: Seconds of the slowest batch so far in which a trial finished.
         first: Trainings that a new worker may run in addition, before its first batch.
+        in_turn: Whether a batch has the limit of one trial, so that no trial over it hides among
+            faster ones; the trials of a late batch run again one by one.
     """
 
     per_trial: float | None = None
     slowest: float = 0.0
     first: int = 0
+    in_turn: bool = False
 
     def of(self, batch: Batch) -> float:
         """The limit of one batch, in seconds."""
         if self.per_trial is not None:
-            return self.per_trial * (len(batch) + self.first)
+            return self.per_trial * ((1 if self.in_turn else len(batch)) + self.first)
         return max(FLOOR_SECONDS, FACTOR * self.slowest) if self.slowest else FIRST_SECONDS
 
     def learn(self, outcomes: Sequence[Outcome]) -> None:
@@ -257,7 +300,7 @@ class TrialProgress(NamedTuple):
 
 
 OnProgress = Callable[[TrialProgress], None]
-"""Called after every trial, and once before the first."""
+"""Called for every trial after its batch is stored, and once before the first."""
 
 
 def ignore_progress(progress: TrialProgress) -> None:

@@ -1,6 +1,6 @@
-"""The run folder: one SQLite file, one transaction per finished trial, one writer.
+"""The run folder: one SQLite file, one transaction per finished batch of trials, one writer.
 
-The write-ahead log is synchronised at each trial, so an acknowledged trial is on disk. The writer
+The write-ahead log is synchronised at each batch, so an acknowledged trial is on disk. The writer
 holds `flock` on the folder, which the system releases when the process dies; a mere lock file would
 block resuming for ever. The folder must not be on a network file system, where SQLite's locks do
 not work.
@@ -47,6 +47,9 @@ CREATE TABLE IF NOT EXISTS audit (
     versions_json TEXT NOT NULL
 );
 """
+_COLUMNS: Final = f"{SMALL_COLUMNS}, features"
+_PLACES: Final = ", ".join("?" for _ in _COLUMNS.split(","))
+_INSERT: Final = f"INSERT OR IGNORE INTO trial ({_COLUMNS}) VALUES ({_PLACES})"
 STORE_FILE = "trials.sqlite"
 """Name of the file in a run folder that has its trials."""
 LOG_FILE = "workers.log"
@@ -201,25 +204,24 @@ class RunFolder:
                 "`out`"
             )
 
-    def save(self, outcome: Outcome) -> None:
-        """Writes one outcome durably; a trial that is already stored stays as it is.
+    def save(self, *outcomes: Outcome) -> None:
+        """Writes outcomes durably, all or none; a trial that is already stored stays as it is.
 
         Errors of the generator go to the log, with one traceback for each kind of error.
 
         Raises:
-            RunFolderError: If the outcome cannot be written.
+            RunFolderError: If the outcomes cannot be written.
         """
         self.ensure_kept()
         with self._folder_errors("take another trial", "fix that and run the same command again"):
-            row = row_of(outcome)
-            values = ", ".join("?" for _ in row)
-            self._db.execute(
-                f"INSERT OR IGNORE INTO trial ({SMALL_COLUMNS}, features) VALUES ({values})", row
-            )
-            if outcome.status is not TrialStatus.FINISHED:
-                self.last_failure = outcome
-            if outcome.message:
-                self._log(outcome)
+            with self._db:  # commits, or rolls back
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.executemany(_INSERT, map(row_of, outcomes))
+            for outcome in outcomes:
+                if outcome.status is not TrialStatus.FINISHED:
+                    self.last_failure = outcome
+                if outcome.message:
+                    self._log(outcome)
 
     def _log(self, outcome: Outcome) -> None:
         """Logs a failure, with its traceback unless the same error is in the log."""

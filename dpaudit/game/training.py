@@ -18,7 +18,13 @@ import pandas as pd
 
 from dpaudit.errors import ClaimError, RowCountError, TrialError
 from dpaudit.formatting import whole_traceback
-from dpaudit.game.features import NOTHING, digest_of, features_of_table, features_of_values
+from dpaudit.game.features import (
+    NOTHING,
+    SeenTable,
+    digest_of,
+    features_of_table,
+    features_of_tables,
+)
 from dpaudit.game.meter import PRECISION, CallCost, measure_cost, peak_memory
 from dpaudit.game.trial import (
     ModelClaim,
@@ -64,17 +70,17 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
     """Runs trials of one role; any error of the generator is their outcome.
 
     A `BatchGenerator` trains their models together; if that fails, one at a time, to find the trial
-    that made it fail. If an attack sees what trainings cost, each model is trained alone, after a
-    model of each world has been trained and dropped: the first trainings of a process load modules
-    and fill caches.
+    that made it fail. Other generators train one model after another, each as if it were alone. If
+    an attack sees what trainings cost, a model of each world has been trained and dropped before:
+    the first trainings of a process load modules and fill caches.
 
     A replay trains the same model in the other way: `fit` alone, on the trial's own table. It shows
     whether a model trained with others depends on them, or on the row that it should lack.
 
     Args:
         payload: The run.
-        trials: The trials; their models have one shape (`BatchGenerator.batch_key`) and one number
-            of requested rows.
+        trials: The trials; those of a `BatchGenerator` have models of one shape
+            (`BatchGenerator.batch_key`) and one number of requested rows.
 
     Returns:
         The outcomes in the order of the trials: features, or the reason of the failure.
@@ -92,11 +98,12 @@ def run_batch(payload: Payload, trials: Sequence[Trial]) -> list[Outcome]:
         return [_failed_outcome(trial, error, start) for trial in trials]
     if is_batched:
         return _run_together(payload, trials, generator)
-    if len(trials) == 1:
-        if payload.is_timed:
-            _warm_up(payload, trials[0].role)
-        return [_run_with_torch_seeded(payload, trials[0], generator)]
-    return [run_trial(payload, trial) for trial in trials]
+    if not payload.is_timed:
+        return _run_in_turn(payload, trials, generator)
+    if len(trials) > 1:
+        return [run_trial(payload, trial) for trial in trials]
+    _warm_up(payload, trials[0].role)
+    return _run_in_turn(payload, trials, generator)
 
 
 def _run_together(
@@ -115,47 +122,86 @@ def _run_together(
         if len(trials) == 1:
             return [_failed_outcome(trials[0], error, start)]
         return [run_trial(payload, trial) for trial in trials]
-    claims: dict[int, ModelClaim | None] = {}
-    disclosures: list[Disclosed] = []
+    releases: dict[int, _Release] = {}
     failed: dict[int, Outcome] = {}
     for position, trial in enumerate(trials):
         try:
             accept_values(values[position], schema)
             claimed = _claim_of(models[position], game.view)
-            disclosures.append(disclosed(models[position], payload.seen, game.view))
-            claims[position] = claimed
+            disclosures = disclosed(models[position], payload.seen, game.view)
+            seen = SeenTable(values[position], disclosed=disclosures)
+            releases[position] = _Release(trial, seen, digest_of(values[position]), claimed)
         except BaseException as error:  # noqa: BLE001 - as above
             failed[position] = _failed_outcome(trial, error, start)
-    if failed:
-        values = values[list(claims)]
-    vectors = features_of_values(values, payload.attacks, game.view, disclosures) if claims else []
-    digests = [digest_of(table_values) for table_values in values]
+    outcomes = _outcomes_of(payload, [*releases.values()])
+    ended = failed | dict(zip(releases, outcomes, strict=True))
     seconds = (perf_counter() - start) / len(trials)
-    ended = failed | {
-        position: Outcome(
-            trial=trials[position],
-            status=TrialStatus.FINISHED,
-            table=digest,
-            features=vector,
-            claimed=claimed,
-        )
-        for (position, claimed), digest, vector in zip(
-            claims.items(), digests, vectors, strict=True
-        )
-    }
     return [replace(ended[position], seconds=seconds) for position in range(len(trials))]
 
 
-def _run_with_torch_seeded(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
-    """Runs a trial; a second time if its generator was the first to import torch."""
+def _run_in_turn(
+    payload: Payload, trials: Sequence[Trial], generator: Generator | None
+) -> list[Outcome]:
+    """Runs trials whose models are trained one after another, with features of all at once.
+
+    The given generator trains the first model; each other one has a generator loaded for it.
+    """
+    ends = [
+        _release_with_torch_seeded(payload, trial, None if place else generator)
+        for place, trial in enumerate(trials)
+    ]
+    outcomes = iter(_outcomes_of(payload, [end for end in ends if isinstance(end, _Release)]))
+    return [next(outcomes) if isinstance(end, _Release) else end for end in ends]
+
+
+class _Release(NamedTuple):
+    """A synthetic table whose features have not been computed yet.
+
+    Attributes:
+        trial: The trial.
+        seen: What attacks see of its model.
+        digest: Its digest.
+        claimed: What the model itself claims.
+        seconds: Wall time of training and sampling; 0 if that is not known by trial.
+    """
+
+    trial: Trial
+    seen: SeenTable
+    digest: bytes
+    claimed: ModelClaim | None
+    seconds: float = 0.0
+
+
+def _outcomes_of(payload: Payload, releases: Sequence[_Release]) -> list[Outcome]:
+    """The outcomes of trials whose tables are there."""
+    start = perf_counter()
+    seen = [release.seen for release in releases]
+    features = features_of_tables(seen, payload.attacks, payload.game.view)
+    seconds = (perf_counter() - start) / max(1, len(releases))
+    return [
+        Outcome(
+            trial=release.trial,
+            status=TrialStatus.FINISHED,
+            table=release.digest,
+            features=vector,
+            claimed=release.claimed,
+            seconds=release.seconds + seconds,
+        )
+        for release, vector in zip(releases, features, strict=True)
+    ]
+
+
+def _release_with_torch_seeded(
+    payload: Payload, trial: Trial, generator: Generator | None = None
+) -> _Release | Outcome:
+    """Trains and samples; a second time if the generator was the first to import torch."""
     torch_was_loaded = "torch" in sys.modules
-    outcome = _run_alone(payload, trial, generator)
+    release = _release_of(payload, trial, generator)
     if not torch_was_loaded and "torch" in sys.modules:
-        # Torch was imported while training, so its first draws were not seeded: run the trial
-        # again.
+        # Torch was imported while training, so its first draws were not seeded: train again.
         leave_torch_one_thread()
-        outcome = run_trial(payload, trial)
-    return outcome
+        release = _release_of(payload, trial)
+    return release
 
 
 _warm: set[tuple[int, str, Role]] = set()
@@ -174,9 +220,7 @@ def _warm_up(payload: Payload, role: Role) -> None:
         return
     _warm.add(audit)
     for world in World:
-        with patches_apart():
-            generator = pickle.loads(payload.generators[role])
-        _run_alone(payload, Trial(role, world, _DROPPED), generator)
+        _run_in_turn(payload, [Trial(role, world, _DROPPED)], None)
     gc.collect()
     gc.freeze()  # else the collection before each training would visit every module
 
@@ -214,7 +258,7 @@ def run_timed(payload: Payload, trial: Trial, *, larger: int | None) -> TimedMod
             generator = _KeepsModel(pickle.loads(payload.generators[trial.role]))
     except BaseException as error:  # noqa: BLE001 - as above
         return TimedModel(_failed_outcome(trial, error, start))
-    outcome = _run_with_torch_seeded(payload, trial, generator)
+    [outcome] = _run_in_turn(payload, [trial], generator)
     memory = peak_memory()
     if outcome.status is not TrialStatus.FINISHED or larger is None:
         return TimedModel(outcome, memory)
@@ -299,12 +343,20 @@ def leave_torch_one_thread() -> None:
         torch.set_num_threads(1)
 
 
-def _run_alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
-    """Runs a trial whose model is trained on its own."""
+def _release_of(
+    payload: Payload, trial: Trial, generator: Generator | None = None
+) -> _Release | Outcome:
+    """Trains a model on its own and samples it; any error is the outcome of the trial.
+
+    Without a generator a fresh one is loaded.
+    """
     start, game = perf_counter(), payload.game
     schema, n_rows = game.view.schema, game.rows_requested(trial.world)
     written = None
     try:
+        if generator is None:
+            with patches_apart():
+                generator = pickle.loads(payload.generators[trial.role])
         with seeded_globals(payload.seed(trial, "globals")), patches_apart():
             model, raw, cost = _train_and_sample(payload, trial, generator)
             raw = units_together(raw, schema)
@@ -312,29 +364,18 @@ def _run_alone(payload: Payload, trial: Trial, generator: Generator) -> Outcome:
         claimed = _claim_of(model, game.view)
         disclosures = {**disclosed(model, payload.seen, game.view), **cost}
         values = values_of_table(table, schema)
-        is_batched = trains_many(generator) and not payload.is_timed
-        if is_batched:  # a replay: bit-identical to its trial
+        digest = digest_of(values, table)
+        if trains_many(generator) and not payload.is_timed:  # a replay: bit-identical to its trial
             accept_values(values, schema)
-        elif payload.sees_release:
-            with patches_apart():
-                written = release_facts(raw, table, schema)
+            seen = SeenTable(values, disclosed=disclosures)
+        else:
+            if payload.sees_release:
+                with patches_apart():
+                    written = release_facts(raw, table, schema)
+            seen = SeenTable(values, with_units(table, raw, schema), written, disclosures)
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed_outcome(trial, error, start)
-    if not is_batched:
-        seen_table = with_units(table, raw, schema)
-        features = features_of_table(
-            seen_table, payload.attacks, game.view, disclosures, written=written, values=values
-        )
-    else:
-        [features] = features_of_values(values[None], payload.attacks, game.view, [disclosures])
-    return Outcome(
-        trial=trial,
-        status=TrialStatus.FINISHED,
-        table=digest_of(values, table),
-        features=features,
-        claimed=claimed,
-        seconds=perf_counter() - start,
-    )
+    return _Release(trial, seen, digest, claimed, perf_counter() - start)
 
 
 def _failed_outcome(trial: Trial, error: BaseException, start: float) -> Outcome:

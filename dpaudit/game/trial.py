@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from dpaudit.errors import TrialError
@@ -152,7 +153,7 @@ class Payload:
     root: int
     audit: str
 
-    @property
+    @cached_property  # asking what a protocol fits takes as long as a fast mechanism
     def seen(self) -> frozenset[Disclosure]:
         """Disclosures of a model that attacks see in addition to its synthetic table."""
         return frozenset(
@@ -164,7 +165,7 @@ class Payload:
         """Whether an attack sees what a training costs: then each model is trained alone."""
         return Disclosure.COST in self.seen
 
-    @property
+    @cached_property
     def sees_release(self) -> bool:
         """Whether an attack sees how one table was written, in addition to its values."""
         is_single = not self.game.view.of_tables

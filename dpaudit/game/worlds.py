@@ -33,7 +33,9 @@ Records: TypeAlias = tuple[tuple[int, ...], ...]
 
 def without(data: pd.DataFrame, rows: Sequence[int]) -> pd.DataFrame:
     """A copy of a canonical table without some rows, numbered from 0."""
-    return data.drop(index=list(rows)).reset_index(drop=True)
+    kept = data.take(np.delete(np.arange(len(data)), list(rows)))
+    kept.index = pd.RangeIndex(len(kept))
+    return kept
 
 
 @dataclass(frozen=True, kw_only=True)

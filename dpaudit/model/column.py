@@ -343,8 +343,10 @@ def plain_numbers(data: pd.DataFrame, names: list[str]) -> npt.NDArray[np.float6
     Returns:
         The numbers; None if a column holds anything but numpy numbers (then use `as_numbers`).
     """
-    places = {name: place for place, name in enumerate(data.columns.tolist())}
-    chosen = data.take([places[name] for name in names], axis=1)  # selecting by name is slower
+    chosen = data
+    if (columns := data.columns.tolist()) != names:
+        places = {name: place for place, name in enumerate(columns)}
+        chosen = data.take([places[name] for name in names], axis=1)  # selecting by name is slower
     if not all(map(_is_plain, chosen.dtypes)):
         return None
     return np.asarray(chosen.to_numpy(dtype=np.float64))

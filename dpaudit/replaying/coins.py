@@ -23,9 +23,8 @@ from dpaudit.bounds.guarantee import EpsilonGuarantee, TradeOffGuarantee, guaran
 from dpaudit.bounds.inputs import BoolArray
 from dpaudit.bounds.sequential import coin_bound, coin_level, e_process, level_e_process
 from dpaudit.errors import SchemaError
-from dpaudit.game.features import NOTHING, features_of_table, features_of_values
+from dpaudit.game.features import SeenTable, features_of_tables
 from dpaudit.model.claim import Claim
-from dpaudit.model.column import OTHER
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import World
@@ -290,8 +289,7 @@ class _Reader:
         """The features of the default attacks; NaN where a table has none."""
         schema, attacks = self._fits.spec.table.schema, [attack.attack for attack in self._attacks]
         features = [np.full(len(self._names), np.nan) for _ in tables]
-        alike: dict[tuple[int, ...], list[int]] = {}
-        values: dict[int, FloatArray] = {}
+        seen: dict[int, SeenTable] = {}
         for at, table in enumerate(tables if attacks else ()):
             if table is None:
                 continue
@@ -299,18 +297,12 @@ class _Reader:
                 known = schema.canonical(table)
             except SchemaError:  # of a release outside the schema attacks have no features
                 continue
-            if known.empty:
-                continue
-            values[at] = values_of_table(known, schema)
-            if (values[at] == OTHER).any():  # attacks see how unknown categories are written
-                features[at] = features_of_table(known, attacks, self._view)
-            else:
-                alike.setdefault(values[at].shape, []).append(at)
-        for places in alike.values():
-            stack, nothing = np.stack([values[at] for at in places]), [NOTHING] * len(places)
-            rows = features_of_values(stack, attacks, self._view, nothing)
-            for at, seen in zip(places, rows, strict=True):
-                features[at] = seen
+            if not known.empty:
+                seen[at] = SeenTable(values_of_table(known, schema), known)
+        for at, row in zip(
+            seen, features_of_tables([*seen.values()], attacks, self._view), strict=True
+        ):
+            features[at] = row
         return features
 
     @property

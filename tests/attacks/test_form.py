@@ -18,6 +18,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_attacks.columns import ColumnStack
 from dpaudit_attacks.form import FEATURE_GROUPS, TableForm, dependence
+from dpaudit_attacks.form.known import NEAR_KNOWN, RADII
 from dpaudit_attacks.form.numbers import FINE
 from dpaudit_attacks.form.rows import MOST_PAIRS, WHOLE, order_names
 from dpaudit_attacks.form.view import TableView
@@ -226,6 +227,8 @@ def test_every_table_has_the_same_features_alone_and_in_a_stack(
                 "sick": rng.integers(0, 2, n),
             }
         )
+        if seed < 2:  # whole tables have fewer groups of values
+            table = table.fillna({"pay": 2.0, "job": "a"}).replace({"job": {"z": "a"}})
         tables.append(values_of_table(schema.canonical(table), schema))
     game = game_view(schema, target, n_rows=n)
     stack = np.stack(tables)
@@ -234,6 +237,34 @@ def test_every_table_has_the_same_features_alone_and_in_a_stack(
     assert np.isfinite(found).all()
     alone = np.concatenate([TableForm().features_many(one[None], game) for one in tables])
     np.testing.assert_array_equal(found, alone)
+    for size in (2, 3):
+        np.testing.assert_array_equal(TableForm().features_many(stack[-size:], game), alone[-size:])
+
+
+@pytest.mark.parametrize("columns", [1, 30])
+def test_rows_near_a_known_record_are_those_of_a_comparison_of_all(columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    schema = Schema(
+        columns=tuple(
+            Column(name=f"x{i}", kind=Kind.CONTINUOUS, lower=0, upper=1, missing=True)
+            for i in range(columns)
+        )
+    )
+    known = rng.random((80, columns)) * 1.2 - 0.1  # outside the bounds too
+    known[rng.random(known.shape) < 0.1] = np.nan
+    reach = rng.choice([0.0005, 0.001, 0.005, 0.01, 0.0499, 0.0501, 0.2], (2, 60, 1))
+    tables = known[rng.integers(80, size=(2, 60))] + reach * rng.uniform(-1, 1, (2, 60, columns))
+    tables[:, :3] = rng.random((2, 3, columns))
+    apart = np.abs(tables[:, :, None] - known)
+    apart[np.isnan(tables)[:, :, None] & np.isnan(known)] = 0
+    nearest = np.where(np.isnan(apart), np.inf, apart).max(axis=-1).min(axis=-1)
+    view = TableView(
+        schema, *(ColumnStack.of(rows, schema) for rows in (tables, known[None, :1], known[None]))
+    )
+    found = NEAR_KNOWN.values(view)[:, :3]
+    expected = [np.minimum(nearest.min(axis=1), 0.05), *((nearest <= r).sum(axis=1) for r in RADII)]
+    np.testing.assert_allclose(found, np.column_stack(expected), atol=1e-12)
+    assert columns == 1 or (nearest > 0.05).any()
 
 
 def test_a_target_with_missing_values_is_near_rows_that_miss_the_same() -> None:

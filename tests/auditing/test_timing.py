@@ -124,8 +124,8 @@ def test_models_are_trained_alone_after_one_of_each_world(monkeypatch: pytest.Mo
         trained.append((trial.world, trial.number))
         return run_it(payload, trial, generator)
 
-    run_it = training._run_alone
-    monkeypatch.setattr(training, "_run_alone", noted)
+    run_it = training._release_of
+    monkeypatch.setattr(training, "_release_of", noted)
     monkeypatch.setattr(training, "_warm", set())
     payload = payload_of(TimedTogether())
     trials = [Trial(Role.AUDIT, world, number) for number in (0, 1) for world in World]

@@ -370,13 +370,13 @@ def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Pa
             signal.raise_signal(signal.SIGINT)
 
     with opened(tmp_path) as folder:
-        with pytest.raises(
-            InterruptedRunError, match=r"5 of 20 shadow models \(audit\) are kept in"
-        ):
+        with pytest.raises(InterruptedRunError) as stopped:
             run_trials(
                 TRIALS, payload(Uniform()), folder, engine=LocalEngine(2), on_progress=stop_at_five
             )
-        assert len(folder.finished(TRIALS)) == 5
+        kept = len(folder.finished(TRIALS))
+        assert 5 <= kept <= 8  # the whole batch of the fifth
+        assert f"{kept} of 20 shadow models (audit) are kept in" in str(stopped.value)
         assert not workers()
         assert not list(tmp_path.glob("payload*"))
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

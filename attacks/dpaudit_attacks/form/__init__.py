@@ -14,16 +14,17 @@ from typing import Final
 
 import numpy as np
 
+from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import ColumnStack, in_blocks, round_sums
-from dpaudit_attacks.form.dependence import DEPENDENCE, GROUPS, TRIPLES
+from dpaudit_attacks.form.dependence import DEPENDENCE, TRIPLES
 from dpaudit_attacks.form.known import AGREEMENT, KNOWN, NEAR_KNOWN
 from dpaudit_attacks.form.mixtures import MIXTURES
 from dpaudit_attacks.form.nearness import NEARNESS, WITHIN
 from dpaudit_attacks.form.numbers import BITS, DIGITS, MOMENTS, SPACING
-from dpaudit_attacks.form.relations import BETWEEN, MOST_TRIPLES, RELATIONS, SUMS
+from dpaudit_attacks.form.relations import BETWEEN, RELATIONS, SUMS
 from dpaudit_attacks.form.rows import ABSENCE, CROWDS, ORDER, REPETITION
 from dpaudit_attacks.form.view import FeatureGroup, TableView
 
@@ -54,6 +55,12 @@ FEATURE_GROUPS: Final = (
 def _known(game: GameView) -> ColumnStack:
     """The records that the attacker knows; cached, with what features derive from them."""
     return ColumnStack.of(game.other_values[None], game.schema)
+
+
+@lru_cache(maxsize=2)
+def _width(schema: Schema) -> int:
+    """The number of features of a table's values."""
+    return sum(len(group.names(schema)) for group in FEATURE_GROUPS)
 
 
 def _of_rows(group: FeatureGroup, views: list[TableView]) -> FloatArray:
@@ -111,5 +118,6 @@ class TableForm(ClassifierAttack):
             views = [TableView(schema, stack, target, known) for target in targets]
             return np.concatenate([_of_rows(group, views) for group in FEATURE_GROUPS], axis=1)
 
-        cells = values.shape[1] * max(MOST_TRIPLES, len(schema.columns) * (GROUPS + 1))
+        # Twice the values: several arrays of their size have to fit into the cache.
+        cells = max(2 * values.shape[1] * len(schema.columns), _width(schema))
         return np.concatenate([in_blocks(features, values, cells=cells), written], axis=1)

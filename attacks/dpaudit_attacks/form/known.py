@@ -8,7 +8,7 @@ in all columns.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ from dpaudit_attacks.form.view import (
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
+Bits = npt.NDArray[np.uint64]
+_NONE: Final = np.uint64(0)
 ROWS: Final = (
     "rows equal to a known record",
     "known records that appear",
@@ -63,11 +65,7 @@ def known_values(view: TableView) -> FloatArray:
     is_first = np.concatenate([np.ones_like(copies[:, :1]), rows[:, 1:] != rows[:, :-1]], axis=1)
     longest = longest_run(is_first[:, 1:] | ~copies[:, 1:])
     whole = [copies.sum(axis=-1), (copies & is_first).sum(axis=-1), longest * copies.any(axis=-1)]
-    without, known_without = view.stack.codes_without_one, view.known.codes_without_one[0]
-    nearly: list[IntArray] = [
-        _among(codes, known).sum(axis=-1)
-        for codes, known in zip(without.swapaxes(0, 1), known_without, strict=True)
-    ]
+    nearly = _known_without_one(view.known).counts(view.stack.codes_without_one)
     numbers = view.stack.ordered
     shared = np.zeros(numbers.shape, dtype=np.bool_)
     for place, known_numbers in enumerate(view.known.ordered[0]):
@@ -75,7 +73,7 @@ def known_values(view: TableView) -> FloatArray:
     first = np.ones_like(shared)
     first[..., 1:] = numbers[..., 1:] != numbers[..., :-1]
     values = flat([shared.sum(axis=-1), (shared & first).sum(axis=-1)])
-    return np.concatenate([np.column_stack([*whole, *nearly]), values], axis=1)
+    return np.concatenate([np.column_stack(whole), nearly, values], axis=1)
 
 
 KNOWN = FeatureGroup(known_names, known_values)
@@ -90,6 +88,39 @@ def _among(
     nearest = np.minimum(known.searchsorted(values), len(known) - 1)
     is_known: npt.NDArray[np.bool_] = known[nearest] == values
     return is_known
+
+
+_SHORT: Final = 18
+"""Leading bits of a code: most codes that are not known have others than any known one."""
+_SHIFT: Final = np.uint64(64 - _SHORT)
+
+
+class _KnownCodes(NamedTuple):
+    """Codes of known records without one column, whichever it is.
+
+    Attributes:
+        codes: The codes [N] in ascending order.
+        seen: Which leading bits [2^18] a code has.
+    """
+
+    codes: npt.NDArray[np.uint64]
+    seen: npt.NDArray[np.bool_]
+
+    def counts(self, codes: npt.NDArray[np.uint64]) -> IntArray:
+        """How many codes [M, d, n] of each column, best in ascending order, are known [M, d]."""
+        places = np.flatnonzero(self.seen.take((codes >> _SHIFT).astype(np.intp)))
+        columns = places[_among(codes.ravel()[places], self.codes)] // codes.shape[2]
+        size = codes.shape[:2]
+        return np.bincount(columns, minlength=size[0] * size[1]).reshape(size)
+
+
+@lru_cache(maxsize=2)
+def _known_without_one(known: ColumnStack) -> _KnownCodes:
+    """The codes of known records without each column: no two columns share one."""
+    codes = known.codes_without_one[0].ravel()
+    seen = np.zeros(2**_SHORT, dtype=np.bool_)
+    seen[codes >> _SHIFT] = True
+    return _KnownCodes(np.sort(codes), seen)
 
 
 RADII: Final = (0.001, 0.01)
@@ -135,14 +166,53 @@ def near_known_values(view: TableView) -> FloatArray:
     trees = _trees(view.known, view.schema)
     for table in _points(view.stack, view.schema):
         row: list[float] = []
-        for tree, points in zip(trees, (table[:, :numeric], table), strict=True):
+        near = table[_maybe_near(table[:, :numeric], view.known, view.schema)]
+        for tree, points in zip(trees, (near[:, :numeric], near), strict=True):
             nearest = np.asarray(tree.query(points, p=np.inf, distance_upper_bound=FARTHEST)[0])
-            row += [min(nearest.min(), FARTHEST), *((nearest <= r + _SLACK).sum() for r in RADII)]
+            within = [(nearest <= radius + _SLACK).sum() for radius in RADII]
+            row += [nearest.min(initial=FARTHEST), *within]
         features.append(row)
     return np.array(features, dtype=np.float64)
 
 
 NEAR_KNOWN = FeatureGroup(near_known_names, near_known_values)
+
+
+_COARSE: Final = 19
+"""Cells of a range, wider than `FARTHEST`: near numbers are in the same or in neighbouring ones."""
+_MOST_COARSE: Final = 12
+"""Most columns compared by cells: few rows that pass them all are not near in the others."""
+
+
+def _maybe_near(numbers: FloatArray, known: ColumnStack, schema: Schema) -> IntArray:
+    """The rows of points [n, numeric columns] that may be near a known record in all numbers.
+
+    A few operations on bits spare most rows the search in a tree.
+    """
+    rows = np.arange(len(numbers))
+    nearby: Bits | None = None
+    cells_of = _coarse(numbers[:, :_MOST_COARSE]).T
+    for cells, known_nearby in zip(cells_of, _known_nearby(known, schema), strict=True):
+        in_column = known_nearby.take(cells[rows], axis=0)
+        nearby = in_column if nearby is None else nearby & in_column
+        has_any = (nearby != _NONE).any(axis=-1)
+        rows, nearby = rows[has_any], nearby[has_any]
+    return rows
+
+
+@lru_cache(maxsize=2)
+def _known_nearby(known: ColumnStack, schema: Schema) -> list[Bits]:
+    """For each compared column, the known records [cells, words] in or next to each coarse cell."""
+    (points,) = _points(known, schema)
+    every = np.arange(_COARSE + 5)[:, None]
+    cells = _coarse(points[:, : min(known.numbers.shape[1], _MOST_COARSE)])
+    return [pack_bits(np.abs(column - every) <= 1) for column in cells.T]
+
+
+def _coarse(numbers: FloatArray) -> IntArray:
+    """The coarse cell of each number; missing ones are in a cell that is next to no other."""
+    inside = np.clip(np.floor(numbers * _COARSE), -1, _COARSE).astype(np.int64) + 1
+    return np.where(numbers >= _FAR, _COARSE + 4, inside)
 
 
 @lru_cache(maxsize=2)
@@ -167,8 +237,6 @@ CELLS: Final = 300
 """Equal cells of a column's range; numbers in the same or in neighbouring cells agree."""
 MOST_COLUMNS: Final = 64
 """Most columns of each kind to compare."""
-Bits = npt.NDArray[np.uint64]
-_NONE: Final = np.uint64(0)
 
 
 def agreement_names(schema: Schema) -> list[FeatureName]:
