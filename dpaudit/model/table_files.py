@@ -198,8 +198,9 @@ def csv_form(path: Path) -> CsvForm:
             form = _form_in(path, "cp1252", separator)
     except UnicodeError as error:
         if encoding:
+            name = encoding.removesuffix("-sig")
             raise DataError(
-                f"{path} is not text in {encoding}: correct `encoding`, or leave it out"
+                f"{path} is not text in {name}: correct `encoding`, or leave it out"
             ) from None
         at = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
         raise _not_csv(path, f"it is not UTF-8 text{at}") from None
