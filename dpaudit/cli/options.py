@@ -193,7 +193,7 @@ _SET = option(
     f"--{SET}",
     metavar="NAME=VALUE",
     help="Any other setting, as in dpaudit.toml; repeatable. Such as unit=COLUMN, mu=M, rows=N, "
-    "canaries=M, confidence=C, time-one=true (`docs/configuration.md` has all).",
+    "canaries=M, secret=COLUMN, confidence=C (`docs/configuration.md` has all).",
     panel=Panel.MORE_AUDITS,
 )
 

@@ -31,7 +31,7 @@ from dpaudit.auditing.two_worlds.attacking.fitting import (
 )
 from dpaudit.auditing.two_worlds.attacking.run import select
 from dpaudit.bounds import EpsilonGuarantee
-from dpaudit.game.features import features_of_values
+from dpaudit.game.features import SeenTable, features_of_tables
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
@@ -171,7 +171,7 @@ def simulate(name: str, number: int, models: int) -> Simulated:
         for seen in member
     ]
     makers = [one.attack for one in ATTACKS]
-    features = features_of_values(np.stack(values), makers, VIEW, [{}] * models)
+    features = features_of_tables([SeenTable(table) for table in values], makers, VIEW)
     return Simulated(np.array(features), member)
 
 

@@ -150,7 +150,7 @@ def test_a_secret_is_one_more_hypothesis_and_no_part_of_the_selection() -> None:
     assert spec.settings.game.hypotheses == without.settings.game.hypotheses + 1
     assert spec.settings.attack_confidence > without.settings.attack_confidence
     assert spec.attacks == without.attacks
-    assert "--secret job" in spec.reproduce
+    assert "--set secret=job" in spec.reproduce
     assert spec.id == without.id  # the same models
     assert "secret" not in without.specification
 

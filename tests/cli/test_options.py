@@ -61,10 +61,10 @@ def test_the_option_says_the_default_of_the_setting(name: str) -> None:
         assert f"Default: {'' if shown is None else f'{shown}.'}" in option.help
 
 
-def test_audit_has_25_options_and_all_are_in_its_help() -> None:
+def test_audit_has_24_options_and_all_are_in_its_help() -> None:
     shown = CliRunner().invoke(app, ["audit", "--help"]).stdout
     options = [one for one in options_of(commands()["audit"]) if not one.hidden]
-    assert len([one for one in options if one.name != "help"]) == 25
+    assert len([one for one in options if one.name != "help"]) == 24
     assert all(
         one.default is None for one in options if one.name in NAMES
     )  # what is given is known

@@ -66,7 +66,7 @@ class TwoWorlds(ShadowModelSettings):
     access: Annotated[Access, Option("LEVEL", panel=Panel.ATTACK)] = Access.OUTPUT
     bound: Annotated[BoundedNumber, Option("NUMBER", by_name=True)] = BoundedNumber.EPSILON
     threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
-    secret: Annotated[str | None, Option("COLUMN", panel=Panel.ATTACK)] = None
+    secret: Annotated[str | None, Option("COLUMN", by_name=True)] = None
     sequential: bool = False
 
     def __post_init__(self) -> None:
