@@ -126,7 +126,7 @@ class Presence:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("grid", [0.0, 2.0**-10])
+@pytest.mark.parametrize("grid", [0.0, pytest.param(2.0**-10, marks=pytest.mark.slow)])
 def test_noise_at_its_claim_violates_it_in_floating_point_for_many_records(grid: float) -> None:
     ill = dpaudit.Column(name="ill", kind=Kind.CATEGORICAL, categories=("no", "a", "b"))
     counts = [

@@ -71,10 +71,12 @@ for carried in (Uniform, PrivateExtremes):
     [
         ("one run", "quick"),
         *(
-            pytest.param(game, effort, marks=pytest.mark.ci)
+            # Audits of records take minutes; `test_probing` holds that they are probed.
+            pytest.param(
+                game, effort, marks=pytest.mark.slow if game == "records" else pytest.mark.ci
+            )
             for game in GAMES
             for effort in ("quick", "standard")
-            # Larger audits of records take minutes; `test_probing` holds that they are probed.
             if (game, effort) not in (("one run", "quick"), ("records", "standard"))
         ),
     ],

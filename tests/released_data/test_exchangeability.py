@@ -46,7 +46,7 @@ def examined(dealt: Dealt, seed: int) -> Exchangeability:
     return exchangeability(table, inside, SCHEMA, rng, compared=np.arange(len(table)))
 
 
-@pytest.mark.parametrize("runs", [10, pytest.param(40, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("runs", [10, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_random_split_is_seldom_suspected(runs: int) -> None:
     found = [examined(at_random, seed) for seed in range(runs)]
     assert sum(one.differ or one.repeats_removed for one in found) <= binom.ppf(0.999, runs, 0.05)

@@ -67,7 +67,7 @@ def test_rare_categories_of_train_records_are_found() -> None:
     assert first.repeated.proved
 
 
-@pytest.mark.parametrize(("runs", "most"), [(20, 4), pytest.param(100, 12, marks=pytest.mark.ci)])
+@pytest.mark.parametrize(("runs", "most"), [(20, 4), pytest.param(100, 12, marks=pytest.mark.slow)])
 def test_false_alarms_are_rare_over_all_tests(runs: int, most: int) -> None:
     alarms = 0
     for seed in range(runs):

@@ -171,7 +171,9 @@ class TestWrongInput:
             searched(AlwaysEndsItsProcess(), epsilon=1)
 
     @pytest.mark.ci
-    @pytest.mark.parametrize("distinct", [range(6, 1000), range(3, 6)])
+    @pytest.mark.parametrize(
+        "distinct", [pytest.param(range(6, 1000), marks=pytest.mark.slow), range(3, 6)]
+    )
     def test_what_was_found_stays_when_a_pair_ends_the_process(self, distinct: range) -> None:
         generator = EndsItsProcess(distinct=distinct)
         record = searched(generator, epsilon=1, pairs=80, seconds=600.0)

@@ -321,7 +321,7 @@ def test_scores_are_finite_for_absurd_tables(table: pd.DataFrame) -> None:
         assert np.isfinite(attack.scorer.features(absurd, game)).all()
 
 
-@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_folder_resumes_and_jobs_do_not_matter(
     table: pd.DataFrame, tmp_path: Path, jobs: int
 ) -> None:
