@@ -93,14 +93,8 @@ class SearchOptions:
 @guard
 @options.takes_settings(
     *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
-    *(
-        "max_rows_per_unit",
-        "separator",
-        "encoding",
-        "worst_case",
-        "neighbours_file",
-        "worker_memory",
-    ),
+    *("max_rows_per_unit", "separator", "encoding"),
+    *("worst_case", "neighbours_file", "worker_memory"),
 )
 def replay(
     *,
@@ -159,7 +153,7 @@ def _replay(
     from dpaudit.replaying.launching import launch_worlds
 
     with launch_worlds(generator, dumps(given["samplers"])) as launched:
-        gc.disable()  # looking for garbage among modules takes a tenth of the time to load them
+        gc.disable()  # collections while modules load take a tenth of the time and free nothing
         from dpaudit.replaying.record import replay_page
         from dpaudit.replaying.run import replay as replayed
 

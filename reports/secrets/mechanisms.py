@@ -1,7 +1,7 @@
 """Generators that publish one person's answer: exactly as private as they say, a leak, and none.
 
-Every person of a public list stands in each release, whoever was in the table, so only the answer
-can tell whether the record was there.
+Every person of a public list stands in each release, in the table or not, so only the answer can
+show whether the record was there.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import pytest
 import dpaudit
 from dpaudit.auditing.game import Findings
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
+from dpaudit.auditing.spec import Data
 from dpaudit.auditing.two_worlds.findings import find, target_of
 from dpaudit.auditing.two_worlds.game import TwoWorldsGame
 from dpaudit.auditing.two_worlds.secret import SecretGuess
@@ -69,10 +70,10 @@ def test_a_category_that_the_schema_does_not_name_is_a_wrong_guess() -> None:
 
 
 def spec_of(
-    data: object = TABLE, schema: Schema = PEOPLE, generator: object = "copycat", **given: Any
+    data: Data = TABLE, schema: Schema = PEOPLE, generator: object = "copycat", **given: Any
 ) -> TwoWorldSpec:
     settings = audit_settings(**{"epsilon": 1, "target": "row:3", **given})
-    spec = build_spec(generator, audited_table(data, schema, settings), settings)  # type: ignore[arg-type]
+    spec = build_spec(generator, audited_table(data, schema, settings), settings)
     assert isinstance(spec, TwoWorldSpec)
     return spec
 

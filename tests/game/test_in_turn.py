@@ -64,7 +64,9 @@ def same(one: Outcome, other: Outcome) -> bool:
     """Whether two outcomes agree in all but their times."""
     plain = replace(one, features=None, seconds=0.0, attempts=1)
     assert plain == replace(other, features=None, seconds=0.0, attempts=1)
-    return one.features is other.features is None or np.array_equal(one.features, other.features)  # type: ignore[arg-type]
+    if one.features is None or other.features is None:
+        return one.features is other.features
+    return np.array_equal(one.features, other.features)
 
 
 def test_a_batch_gives_what_its_trials_give_alone() -> None:
@@ -158,9 +160,9 @@ class Here:
         self.stopped = True
 
 
-def run(path: Path, engine: Here, trials: Sequence[Trial] = MANY, **chosen: Any) -> dict[Any, Any]:
+def run(path: Path, engine: Any, trials: Sequence[Trial] = MANY, **chosen: Any) -> dict[Any, Any]:
     with RunFolder(path, spec={}, versions={}) as folder:
-        run_trials(trials, payload(Alone()), folder, engine=engine, **chosen)  # type: ignore[arg-type]
+        run_trials(trials, payload(Alone()), folder, engine=engine, **chosen)
         return {trial: folder.outcome(trial) for trial in folder.outcomes(trials[0].role)}
 
 
@@ -223,7 +225,8 @@ def test_an_end_in_the_middle_loses_nothing_that_was_reported(tmp_path: Path) ->
 
 def test_outcomes_are_stored_all_or_none(tmp_path: Path) -> None:
     outcomes = run_batch(payload(Alone()), TRIALS)
-    broken = replace(outcomes[-1], rows=object())  # type: ignore[arg-type]
+    unstorable: dict[str, Any] = {"rows": object()}
+    broken = replace(outcomes[-1], **unstorable)
     with RunFolder(tmp_path, spec={}, versions={}) as folder:
         with pytest.raises(RunFolderError, match="take another trial"):
             folder.save(*outcomes[:-1], broken)
