@@ -166,23 +166,13 @@ def matches(real: FloatArray, synthetic: FloatArray, schema: Schema, *, of: IntA
 
 
 def _count_equal(keys: Keys, drawn: Keys) -> tuple[IntArray, BoolArray]:
-    """How many keys [n] equal each, itself included, and whether one that was drawn does.
-
-    They are sorted with their place in the low bits, which takes half the time of hashing them. The
-    low bits of the keys are lost: two of n keys are confused with probability n / 2**64.
-    """
-    both = np.concatenate([keys, drawn])
-    bits = np.uint64(len(both).bit_length())
-    ordered = np.sort((both >> bits << bits) | np.arange(len(both), dtype=np.uint64))
-    places = (ordered & np.uint64(2 ** int(bits) - 1)).astype(np.int64)
-    ordered >>= bits
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    equal = np.add.reduceat(places < len(keys), starts, dtype=np.int64)
-    sizes = np.diff(starts, append=len(both))
-    group = np.empty(len(both), dtype=np.int64)
-    group[places] = np.repeat(np.arange(len(starts)), sizes)
-    group = group[: len(keys)]
-    return equal[group], (sizes > equal)[group]
+    """How many keys [n] equal each, itself included, and whether one that was drawn does."""
+    # Hashed together, which takes a third of the time of sorting both.
+    group, _ = pd.factorize(np.concatenate([keys, drawn]))
+    group, group_drawn = group[: len(keys)], group[len(keys) :]
+    is_drawn = np.zeros(max(group.max(), group_drawn.max()) + 1, dtype=np.bool_)
+    is_drawn[group_drawn] = True
+    return np.bincount(group)[group], is_drawn[group]
 
 
 def _columns_to_leave_out(columns: int) -> Iterator[tuple[int, ...]]:
