@@ -225,6 +225,8 @@ def _compare_bounds(record: AuditRecord, notes: _Notes) -> None:
             _note(same, f"{labels[row.method]} bound of {row.attack}", notes)
     if record.game.may_stop:
         notes.unknown.append("the sequential bound, which needs every bet in order")
+    if record.proved_without_bits is not None:
+        notes.unknown.append("the bound without last bits, which needs the features of the trials")
     if record.proved is not None:
         reached = any(math.isclose(record.proved, bound, abs_tol=_CLOSE) for bound in proved)
         _note(reached, "the bound that decides is one of these", notes)

@@ -204,6 +204,15 @@ def test_a_sequential_bound_is_not_recomputed(
     assert evidence("verify", path).exit_code == ExitCode.INCONCLUSIVE
 
 
+def test_what_is_proved_without_last_bits_is_not_recomputed(
+    record: AuditRecord, packed: Callable[[dict[str, bytes]], Path]
+) -> None:
+    found = check_pack(packed(pack_files(replace(record, proved_without_bits=0.5))))
+    assert found.differences == ()
+    [unknown] = found.not_recomputed
+    assert unknown.startswith("the bound without last bits")
+
+
 def test_the_same_run_gives_the_same_file_without_anything_private(record: AuditRecord) -> None:
     files = pack_files(record)
     assert zip_files(files) == zip_files(dict(reversed(files.items())))
