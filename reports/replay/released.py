@@ -92,6 +92,12 @@ SETTINGS: Final = tuple(
 )
 
 
+def schema_of(method: str) -> Schema:
+    """The public schema under which a method is replayed."""
+    names = COLUMNS.get(method, SCHEMA.names)
+    return Schema(columns=tuple(column for column in SCHEMA.columns if column.name in names))
+
+
 def released_case(
     setting: Setting, folder: Path | None, *, quick: bool = False, release: str = ""
 ) -> dict[str, Any]:
@@ -105,8 +111,7 @@ def released_case(
     """
     case = CASES.get(setting.method, Case())
     found: dict[str, Any] = {"method": str(setting), "records": case.records, "date": today()}
-    names = COLUMNS.get(setting.method, SCHEMA.names)
-    schema = Schema(columns=tuple(one for one in SCHEMA.columns if one.name in names))
+    schema = schema_of(setting.method)
     table = pd.read_csv(table_file("adult", folder))[list(schema.names)]
     claim: Mapping[str, Any] = case.claim
     library, _, method = setting.method.partition(":")

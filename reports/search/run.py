@@ -1,9 +1,11 @@
-"""Searches of small synthesizers with a planted defect, and of their honest twins.
+"""Searches of small synthesizers with a planted defect, of their honest twins, and of libraries.
 
-Usage: python -m reports.search.run [broken] [honest]   (resumes; two hours)
+Usage: python -m reports.search.run [broken] [honest] [released]   (resumes; hours)
 
-`broken`: at most 400 pairs or a minute. `honest`: 500 pairs or two minutes, which should show
-nothing. Each writes results/PART.json after every case; the tables of README.md are made from both.
+`broken`: at most 400 pairs or a minute. `honest`: 2,000 pairs or 15 minutes, which should show
+nothing. `released`: methods of libraries with everything public, a minute or 30 pairs, whichever is
+more; needs their environments (`dpaudit env create LIBRARY`). Each writes results/PART.json after
+every case; the tables of README.md are made from them.
 """
 
 from __future__ import annotations
@@ -13,46 +15,77 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from dpaudit.errors import DpauditError
+from dpaudit.formatting import clipped
 from dpaudit.results.verdict import Verdict
+from dpaudit.searching.record import SearchRecord
 from dpaudit.searching.run import search
-from dpaudit.versions import versions
+from dpaudit.versions import today, versions
 from reports import markdown
 from reports.command import StudyParser, start, write_json
+from reports.replay.kept import ReplayStoppedError, stopped_after
+from reports.replay.released import METHODS, MOST_OF_AN_ERROR, REPLACED, schema_of
 from reports.search import planted, reported
+from reports.third_party.run import CASES, Case
 
-PARTS: Final = ("broken", "honest")
-PAIRS: Final = {"broken": 400, "honest": 500}
-SECONDS: Final = {"broken": 60.0, "honest": 120.0}
+PARTS: Final = ("broken", "honest", "released")
+PAIRS: Final = {"broken": 400, "honest": 2_000, "released": 2_000}
+SECONDS: Final = {"broken": 60.0, "honest": 900.0, "released": 60.0}
+MINUTES: Final = 20
+"""Minutes after which the search of a library is stopped: its row then says so."""
 QUICK: Final = 30
-CASES: Final = (*planted.DEFECTS, *reported.REPORTED)
+SYNTHESIZERS: Final = (*planted.DEFECTS, *reported.REPORTED)
 WHAT: Final = {
     name: defect.what for name, defect in (*planted.DEFECTS.items(), *reported.REPORTED.items())
 }
 
 
 def searched(part: str, name: str, *, quick: bool) -> dict[str, Any]:
-    """What a search says of a synthesizer."""
+    """What a search says of a synthesizer, or of a method of a library."""
+    most = QUICK if quick else PAIRS[part]
+    if part == "released":
+        return {"method": name, **searched_method(name, most)}
     is_honest = part == "honest"
     if name in reported.REPORTED:
         schema = reported.REPORTED[name].schema
         subject: object = reported.ReportedSynthesizer(name, honest=is_honest)
     else:
         schema, subject = planted.SCHEMA, planted.Synthesizer(name, honest=is_honest)
-    record = search(
-        subject,
-        schema,
-        seconds=SECONDS[part],
-        records=0,
-        pairs=QUICK if quick else PAIRS[part],
-    )
+    record = search(subject, schema, seconds=SECONDS[part], records=0, pairs=most)
+    return {"defect": name, **kept(record)}
+
+
+def searched_method(method: str, most: int) -> dict[str, Any]:
+    """What a search says of a library's method with everything public; the error if it fails."""
+    library, _, _ = method.partition(":")
+    claim: Mapping[str, Any] = CASES.get(method, Case()).claim
+    if library in REPLACED:
+        claim = {"epsilon": 1.0, "neighbours": "replace-one"}
+    try:
+        with stopped_after(MINUTES):
+            record = search(
+                method,
+                schema_of(method),
+                seconds=SECONDS["released"],
+                pairs=most,
+                parameters={"defaults": "public"},
+                **claim,
+            )
+    except (DpauditError, ReplayStoppedError) as error:
+        return {"date": today(), "error": clipped(str(error), MOST_OF_AN_ERROR)}
+    return {"date": today(), **kept(record)}
+
+
+def kept(record: SearchRecord) -> dict[str, Any]:
+    """What results keep of a search: nothing of the machine that made it."""
     document = record.to_document()
-    kept = ("verdict", "pairs", "seconds", "findings", "unconfirmed")
-    found = {name: document[name] for name in kept}
-    for pair in found["findings"]:
+    names = ("verdict", "pairs", "seconds", "findings", "unconfirmed")
+    of_search = {name: document[name] for name in names}
+    for pair in of_search["findings"]:
         del pair["reproduce"]
     if record.costliest is not None:
-        found["costliest_said"] = record.costliest.said
-    return {"defect": name, **found}
+        of_search["costliest_said"] = record.costliest.said
+    return of_search
 
 
 def broken_table(cases: Sequence[Mapping[str, Any]]) -> str:
@@ -61,8 +94,23 @@ def broken_table(cases: Sequence[Mapping[str, Any]]) -> str:
     return markdown.table(heads, map(_broken_row, cases))
 
 
+def released_table(cases: Sequence[Mapping[str, Any]]) -> str:
+    """What was found of each method, and how many pairs were tried."""
+    heads = ("method, everything public", "verdict", "finding", "smallest pair", "spends")
+    rows = [(f"`{case['method']}`", *_released_cells(case)) for case in cases]
+    return markdown.table((*heads, "pairs", "seconds"), rows)
+
+
+def _released_cells(case: Mapping[str, Any]) -> tuple[object, ...]:
+    if "error" in case:
+        return "–", case["error"].replace("|", "\\|"), "–", "–", "–", "–"
+    _, finding, pair, spends, _, *tried = _broken_row({"defect": "", **case})
+    return case["verdict"], finding, pair, spends, *tried
+
+
 def _broken_row(case: Mapping[str, Any]) -> tuple[object, ...]:
-    what, tried = WHAT[case["defect"]], (case["pairs"], f"{case['seconds']:.0f}")
+    what = WHAT.get(case["defect"], "")
+    tried = (case["pairs"], f"{case['seconds']:.0f}")
     if not case["findings"]:
         return what, f"none; {case['costliest_said']}", "–", "–", case["verdict"], *tried
     worst = case["findings"][0]
@@ -100,7 +148,11 @@ def honest_table(cases: Sequence[Mapping[str, Any]]) -> str:
     return markdown.table(heads, rows) + f"\n{clean} of {len(cases)} consistent, {pairs:,} pairs.\n"
 
 
-TABLE_OF: Final = {"broken": broken_table, "honest": honest_table}
+TABLE_OF: Final = {
+    "broken": broken_table,
+    "honest": honest_table,
+    "released": released_table,
+}
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -110,8 +162,8 @@ def main(given: Sequence[str] | None = None) -> None:
     for part in run.parts:
         path = run.out / f"{part}.json"
         cases = json.loads(path.read_text())["cases"] if path.exists() else []
-        for name in CASES:
-            if all(case["defect"] != name for case in cases):
+        for name in METHODS if part == "released" else SYNTHESIZERS:
+            if all(next(iter(case.values())) != name for case in cases):
                 cases.append(searched(part, name, quick=run.quick))
                 write_json(path, {"versions": versions(), "cases": cases})
                 print(name, flush=True)
