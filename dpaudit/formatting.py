@@ -199,7 +199,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     """` (did you mean 'x'?)` if a known name, or a word of one, is close; else nothing."""
     close = difflib.get_close_matches(name, known, n=1)
     if not close:
-        words = {word: one for one in reversed(known) for word in re.split("[_-]", one)}
+        words = {word: name for name in reversed(known) for word in re.split("[_-]", name)}
         close = [words[word] for word in difflib.get_close_matches(name, words, n=1, cutoff=0.75)]
     return f" (did you mean {close[0]!r}?)" if close else ""
 

@@ -386,7 +386,9 @@ def _replay_first(
     from dpaudit.replaying.run import replay
     from dpaudit.results.verdict import Verdict
 
-    settings = {name: of for name, of in given.items() if name not in {*OF_THE_RUN, "on_progress"}}
+    settings = {
+        name: value for name, value in given.items() if name not in {*OF_THE_RUN, "on_progress"}
+    }
     error = 1.0 - settings.get("confidence", AuditSettings.confidence)
     settings["confidence"] = 1.0 - error / REPLAY_SHARE
     named = getattr(settings.get("game"), "access", settings.get("access", Access.OUTPUT))

@@ -134,12 +134,14 @@ def configuration_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the table, made from the types of the settings."""
     from dpaudit.results.document import schema_of
 
-    properties = {name: {"description": text, **of} for name, (of, text) in _OF_COMMANDS.items()}
+    properties = {
+        name: {"description": text, **kind} for name, (kind, text) in _OF_COMMANDS.items()
+    }
     settings = keywords_in(Machine) | keywords_in(Outputs) | {**keywords()}
     for name, keyword in settings.items():
         setting = keyword.setting
-        of = _SPELLED.get(name) or schema_of(setting.kind) | setting.range.schema
-        properties[name.replace("_", "-")] = {"description": keyword.description, **of}
+        kind = _SPELLED.get(name) or schema_of(setting.kind) | setting.range.schema
+        properties[name.replace("_", "-")] = {"description": keyword.description, **kind}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "dpaudit configuration",
@@ -184,7 +186,7 @@ def _as_option(name: str, value: Any, folder: Path) -> Any:
     if name == "samplers":
         return [sampler_text(name) for name in value]
     if name == "parameters":
-        return [f"{key}={json.dumps(of, default=str)}" for key, of in value.items()]
+        return [f"{key}={json.dumps(part, default=str)}" for key, part in value.items()]
     if name == "curve" and isinstance(value, list):
         return ",".join(f"{epsilon!r}:{delta!r}" for epsilon, delta in value)
     if name == "target":

@@ -81,7 +81,9 @@ def keywords() -> Mapping[str, Keyword]:
             )
     known[EFFORT] = _EFFORT
     further = keywords_in(AuditSettings)
-    return known | {name: of for name, of in further.items() if name not in ("game", "claim")}
+    return known | {
+        name: keyword for name, keyword in further.items() if name not in ("game", "claim")
+    }
 
 
 def keywords_in(owner: type) -> dict[str, Keyword]:
@@ -291,7 +293,7 @@ def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
     """Whether a keyword adds nothing: a switch already chose the game, or the value is False."""
     if name in _fields(game):
         return False
-    switches = [of.SWITCH for of in GAMES if of.SWITCH and of.SWITCH.keyword == name]
+    switches = [game.SWITCH for game in GAMES if game.SWITCH and game.SWITCH.keyword == name]
     return value is False or any(
         value == switch.off or switch is game.SWITCH for switch in switches
     )

@@ -126,7 +126,7 @@ def _stays_true(result: AuditResult) -> bool:
 
 def _place(memory: Memory, spec: AuditSpec, generator: object) -> Path | str:
     """Where a result is cached, or why it cannot be."""
-    states = [_state(of) for of in (generator, *(named.attack for named in spec.attacks))]
+    states = [_state(plugin) for plugin in (generator, *(named.attack for named in spec.attacks))]
     held = [state for state in states if state is not None]
     if len(held) < len(states):
         return "what the generator or an attack holds cannot be pickled"

@@ -155,7 +155,9 @@ def _own(audit: AuditSpec, store: RunFolder) -> _Mark | None:
 
 
 def _mark_of(audit: AuditSpec, salt: Salt) -> _Mark:
-    settings = {key: of for key, of in audit.specification.items() if key not in _DECIDE_NOTHING}
+    settings = {
+        key: value for key, value in audit.specification.items() if key not in _DECIDE_NOTHING
+    }
     streams = [audit.settings.seed, audit.id, settings["generator"]["source"]]
     return _Mark(streams=salt.digest(["streams", streams]), settings=salt.digest(settings))
 

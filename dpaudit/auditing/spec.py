@@ -281,7 +281,7 @@ class AuditSpec(ABC):
         spec = {**self.specification, "data": Private(self.specification["data"])}
         if self.table.schema.inferred:  # its bounds and categories are values of records
             public = ("inferred", "label", "unit", "links")
-            shown = {key: of for key, of in spec["schema"].items() if key in public}
+            shown = {key: value for key, value in spec["schema"].items() if key in public}
             spec["schema"] = Private(spec["schema"], shown)
         return spec
 

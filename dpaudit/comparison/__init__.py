@@ -255,12 +255,14 @@ def changes(before: AuditRecord, after: AuditRecord) -> tuple[Change, ...]:
 
 def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:
     """What a record says of each part, as text by name."""
-    releases = {name: of for name, of in record.versions.items() if _RELEASE in name}
+    releases = {name: version for name, version in record.versions.items() if _RELEASE in name}
     generator = {"generator": record.generator.name, "claim": claim_text(record.claim)}
-    generator |= {f"parameter {name}": str(of) for name, of in record.generator.parameters.items()}
+    generator |= {
+        f"parameter {name}": str(value) for name, value in record.generator.parameters.items()
+    }
     if record.generator.source is not None:
         generator[_SOURCE] = record.generator.source[:_DIGITS]
-    generator |= {name.partition(_RELEASE)[2]: of for name, of in releases.items()}
+    generator |= {name.partition(_RELEASE)[2]: version for name, version in releases.items()}
     audit = {
         "table": f"{record.data.source}, {record.data.rows} x {record.data.columns}",
         "schema": "inferred from the table" if record.schema.inferred else "given",
@@ -272,8 +274,8 @@ def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:
         "confidence": percent(record.confidence),
         "seed": str(record.seed),
     }
-    software = {name: of for name, of in record.versions.items() if name not in releases}
+    software = {name: version for name, version in record.versions.items() if name not in releases}
     return {
-        part: {printable(name): printable(of) for name, of in facts.items()}
+        part: {printable(name): printable(fact) for name, fact in facts.items()}
         for part, facts in zip(ChangedPart, (generator, audit, software), strict=True)
     }

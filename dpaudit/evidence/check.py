@@ -180,8 +180,10 @@ def _signature(files: Mapping[str, bytes], key: Path | None, notes: _Notes) -> s
 def _compare_files(
     files: Mapping[str, bytes], manifest: Manifest, record: AuditRecord, notes: _Notes
 ) -> None:
-    held = {name: of for name, of in files.items() if name not in (MANIFEST, SIGNATURE, KEY)}
-    wrong = [name for name, of in held.items() if manifest.files.get(name) != digest(of)]
+    held = {
+        name: content for name, content in files.items() if name not in (MANIFEST, SIGNATURE, KEY)
+    }
+    wrong = [name for name, content in held.items() if manifest.files.get(name) != digest(content)]
     wrong += sorted(set(manifest.files) - set(held))
     notes.different.extend(f"{name} does not have the digest of the manifest" for name in wrong)
     if not wrong:
@@ -189,7 +191,7 @@ def _compare_files(
     if manifest.dpaudit != __version__ or wrong:
         return
     written = pack_files(record)
-    other = [name for name, of in written.items() if files[name] != of]
+    other = [name for name, content in written.items() if files[name] != content]
     notes.different.extend(f"{name} is not what the result gives" for name in other)
     if not other:
         notes.same.append("reports, script and manifest, written again from the result")
@@ -235,7 +237,9 @@ def _compare_bounds(record: AuditRecord, notes: _Notes) -> None:
 def _recorded_bound(record: AuditRecord, attack: str, method: str) -> float | None:
     for outcome in record.attacks:
         if outcome.name == attack:
-            return next((of for key, of in outcome.bounds.items() if key.value == method), None)
+            return next(
+                (bound for key, bound in outcome.bounds.items() if key.value == method), None
+            )
     for canary in getattr(record.game, "attacks", ()):
         if canary.name == attack:
             return float(canary.bound)
@@ -263,8 +267,8 @@ def _compare_verdict(record: AuditRecord, notes: _Notes) -> None:
 def _controls(record: AuditRecord) -> Iterator[Check]:
     if record.controls is not None:
         roles = (Role.NULL_CONTROL, Role.POSITIVE_CONTROL)
-        for role, of in zip(roles, record.controls.named().values(), strict=True):
-            yield control_check(role, of, ran=record.ran)
+        for role, control in zip(roles, record.controls.named().values(), strict=True):
+            yield control_check(role, control, ran=record.ran)
 
 
 def _note(same: bool, what: str, notes: _Notes) -> None:

@@ -274,9 +274,10 @@ def _read(path: Path) -> bytes:
 
 def _requirements(record: AuditRecord) -> str:
     lines = [f"# Python {record.versions.get('python', 'unknown')}"]
-    for name, of in record.versions.items():
-        if name != "python" and of != "not installed":
-            lines.append(f"{name}=={of}" if " " not in f"{name}{of}" else f"# {name} {of}")
+    for name, version in record.versions.items():
+        if name != "python" and version != "not installed":
+            is_plain = " " not in f"{name}{version}"
+            lines.append(f"{name}=={version}" if is_plain else f"# {name} {version}")
     return "\n".join(lines) + "\n"
 
 

@@ -32,7 +32,7 @@ def clopper_pearson(errors: dict[str, int], delta: float, confidence: float) -> 
     fnr = 1.0 if fn == n_in else float(beta.isf(tail, fn + 1, n_in - fn))
     fpr = 1.0 if fp == n_out else float(beta.isf(tail, fp + 1, n_out - fp))
     ratios = ((1 - delta - fnr) / fpr, (1 - delta - fpr) / fnr)
-    return max([0.0, *(math.log(one) for one in ratios if one > 1)])
+    return max([0.0, *(math.log(ratio) for ratio in ratios if ratio > 1)])
 
 
 def set_aside(trainings: int, delta: float, alpha: float) -> tuple[int, float] | None:
@@ -90,7 +90,9 @@ def fair_coin(guesses: dict[str, Any], delta: float, confidence: float) -> float
 
 def errors_of(scores: dict[str, list[float]], threshold: dict[str, Any]) -> dict[str, int]:
     """Error counts of a threshold on the scores of both worlds."""
-    higher = {world: sum(one >= threshold["value"] for one in of) for world, of in scores.items()}
+    higher = {
+        world: sum(score >= threshold["value"] for score in own) for world, own in scores.items()
+    }
     guessed = {
         world: count if threshold["direction"] == "higher" else len(scores[world]) - count
         for world, count in higher.items()
@@ -149,7 +151,7 @@ def main() -> int:
         recomputed += [recorded] if isinstance(recorded, float) else []
         wrong += [] if same else [name]
     proved, claimed = run["proved"], run["claim"].get("epsilon")
-    if proved is not None and not any(abs(proved - one) < CLOSE for one in recomputed):
+    if proved is not None and not any(abs(proved - bound) < CLOSE for bound in recomputed):
         print("not recomputed here: the bound that decides; use `dpaudit evidence verify`")
     elif proved is not None and claimed is not None:
         print(f"proved {proved:.4f} of a claimed epsilon {claimed}: recorded as {run['verdict']}")

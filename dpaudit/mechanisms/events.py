@@ -106,7 +106,7 @@ def learn_event(
         likely, rare = counts if event.is_first else counts[::-1]
         bound, _ = event_bound(likely, rare, len(chosen[0]), delta=delta, confidence=1.0 - _CAUTION)
         events.append((bound, event))
-    bound, event = max(events, key=lambda each: each[0])
+    bound, event = max(events, key=lambda bound_and_event: bound_and_event[0])
     return event, bound
 
 

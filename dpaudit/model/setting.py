@@ -177,7 +177,7 @@ def settings_of(owner: type) -> Mapping[str, SettingField]:
 def setting_of(hint: Any) -> SettingField:
     """What an annotation says of a setting."""
     kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    present = [one for one in get_args(kind) if one is not type(None)]
+    present = [part for part in get_args(kind) if part is not type(None)]
     optional = type(None) in get_args(kind)
     return SettingField(
         kind=present[0] if optional else kind,

@@ -184,7 +184,7 @@ def _best(repeats: Sequence[Repeat], name: ScoreName) -> float:
         for other in repeats[0].scores
         if other[:2] == name[:2] and other.classifier not in (None, MEAN)
     ]
-    return float(np.mean([_values(repeats, each).max() for each in single]))
+    return float(np.mean([_values(repeats, name).max() for name in single]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +321,9 @@ class UtilityReport(Document):
         parts = [f"# Utility of {self.generator}\n\n{self.headline}.\n"]
         for title, scores in self._tables(whole=True):
             heads = ("", *_HEADS, "against noise")
-            rows = [[_label(of), *_cells(of, mark=False), _against(of)] for of in scores]
+            rows = [
+                [_label(score), *_cells(score, mark=False), _against(score)] for score in scores
+            ]
             table = "".join(f"| {' | '.join(row)} |\n" for row in (heads, ["---"] * 8, *rows))
             parts.append(f"## {title}\n\n{table}")
         parts.append("".join(f"- {note}\n" for note in self.notes))

@@ -273,7 +273,7 @@ class Domain:
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
         """Names of the cells of each column."""
-        return tuple(one.names for one in self._columns)
+        return tuple(column.names for column in self._columns)
 
     def cells(self, values: FloatArray) -> IntArray:
         """The cell of each value; `OTHER` for a value that is not in the schema.

@@ -49,7 +49,7 @@ def check_failures(counts: TrialCounts, *, highest: float, left: float) -> Check
         because failing itself may then reveal the record.
     """
     (n_in, n_out), (run_in, run_out) = (
-        [of[world] for world in World] for of in (counts.failed, counts.run)
+        [number[world] for world in World] for number in (counts.failed, counts.run)
     )
     if n_in + n_out == 0:
         return NONE_FAILED

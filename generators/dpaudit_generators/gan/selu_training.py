@@ -116,7 +116,7 @@ def train_wgans(
     gans = _SeluGans(rows, trainees, proportions, head=head, settings=settings)
     layer = None
     if noisy_layer is not None:
-        drawn_apart = Streams([one.seed for one in trainees], "critic noise", device=_CPU)
+        drawn_apart = Streams([trainee.seed for trainee in trainees], "critic noise", device=_CPU)
         layer = NoisyLayer(*noisy_layer, settings.critic_hidden, drawn_apart)
     for _ in range(settings.rounds):
         mixing = gans.streams.uniform(settings.critic_steps, settings.batch).float()
@@ -291,9 +291,11 @@ class _SeluGans:
         nobody = np.array([-1])
         self._batches = [
             uniform_batches(
-                one.owned if len(one.owned) else nobody, batch=settings.batch, seed=one.seed
+                trainee.owned if len(trainee.owned) else nobody,
+                batch=settings.batch,
+                seed=trainee.seed,
             )
-            for one in trainees
+            for trainee in trainees
         ]
 
     def real(self) -> Tensor:

@@ -289,7 +289,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
             loss=GanLoss.WASSERSTEIN,
             penalty=self.penalty,
             protection=self.protection,
-            observers=[one for one in (log, observer) if one is not None],
+            observers=[follower for follower in (log, observer) if follower is not None],
         )
         numbers = [()] * len(models) if log is None else [tuple(row) for row in log.numbers()]
         return NetworkBatch(

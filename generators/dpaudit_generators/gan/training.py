@@ -99,7 +99,7 @@ class _CriticTrainer:
         trained = torch.from_numpy(hidden), torch.from_numpy(last)
         self.critics = ShallowCritics(trained[0], trained[1][:, : self._hidden], width)
         self._step = Adam(trained, Descent(settings.critic_learning_rate, settings.betas))
-        self._batches = [_batches(one, settings, protection) for one in trainees]
+        self._batches = [_batches(trainee, settings, protection) for trainee in trainees]
         self._noise = [rng_of(seed, "gradient noise") for seed in seeds]
         self._size = -(-(settings.batch + settings.batch // 4) // LANES) * LANES
         self._number = 0
@@ -150,8 +150,9 @@ class _CriticTrainer:
             going = torch.from_numpy(models)
             there = torch.from_numpy(matrix >= 0).double()
             rows = self._rows[torch.from_numpy(matrix)]
-            for one in contributions(seen.of(going), rows, self._protection):
-                for whole, own in zip(sums, one.gradients.summed(one.factors * there), strict=True):
+            for each in contributions(seen.of(going), rows, self._protection):
+                own_sums = each.gradients.summed(each.factors * there)
+                for whole, own in zip(sums, own_sums, strict=True):
                     whole.index_add_(0, going, own)
             part += 1
 
@@ -372,7 +373,7 @@ class ProjectionLog:
     def __call__(self, step: GanStep) -> None:
         """Adds the projections of a step."""
         parts = contributions(step.scene, self._pair, self._protection)
-        both = sum(one.gradients.apart() * one.factors[..., None] for one in parts)
+        both = sum(part.gradients.apart() * part.factors[..., None] for part in parts)
         assert isinstance(both, Tensor)
         own, other = both[:, 0], both[:, 1]
         noise = (self._protection.clip * self._protection.noise_multiplier) ** 2
@@ -429,8 +430,10 @@ class GradientRecording:
         clipped = added = np.empty(0)
         if len(rows):
             parts = contributions(step.scene, self._rows[rows][None], self._protection)
-            norms = [one.gradients.norms() * one.factors for one in parts]
+            norms = [part.gradients.norms() * part.factors for part in parts]
             clipped = norms[0][0].numpy()
-            whole = torch.stack([one.gradients.apart() * one.factors[..., None] for one in parts])
+            whole = torch.stack(
+                [part.gradients.apart() * part.factors[..., None] for part in parts]
+            )
             added = whole.sum(0).norm(dim=-1)[0].numpy() if len(parts) > 1 else clipped
         self._recorder.summed(rows, clipped=clipped, added=added, noise=step.noise[0].numpy())

@@ -104,8 +104,8 @@ def _train(
         seeds,
         # The last part is the generator's, which gets the conditions of any row.
         [
-            Partition(one, recipe, settings).parts + [np.arange(len(one.records))] * (given > 0)
-            for one in trainees
+            Partition(own, recipe, settings).parts + [np.arange(len(own.records))] * (given > 0)
+            for own in trainees
         ],
         batch=settings.batch,
     )
@@ -212,8 +212,8 @@ def _networks(
 def _stacked(trainees: Sequence[PublishedTrainee]) -> tuple[Tensor, IndexArray]:
     """Records of all models, each model's after a record of zeros, and where they start."""
     padding = ((1, 0), (0, 0))
-    tables = [with_ones(torch.from_numpy(np.pad(one.records, padding))) for one in trainees]
-    starts = np.cumsum([1] + [len(one.records) + 1 for one in trainees[:-1]])
+    tables = [with_ones(torch.from_numpy(np.pad(own.records, padding))) for own in trainees]
+    starts = np.cumsum([1] + [len(own.records) + 1 for own in trainees[:-1]])
     return torch.cat(tables), starts[:, None, None]
 
 

@@ -116,7 +116,7 @@ class NetworkTeachers:
         shared = records[:, None].expand(-1, self._k, -1, -1).reshape(-1, n, width)
         with torch.no_grad():
             voted = self._networks(shared)[..., 0].view(models, self._k, n) > 0.0
-        filled = [[len(part) > 0 for part in one.parts] for one in self._partitions]
+        filled = [[len(part) > 0 for part in partition.parts] for partition in self._partitions]
         voted &= torch.tensor(filled)[:, :, None]
         return np.asarray(voted.sum(dim=1).numpy(), dtype=np.int64)
 
@@ -235,8 +235,8 @@ class LogisticTeachers:
         rows = records.detach().numpy()[..., :width].astype(np.float64)
         margins = np.stack(
             [
-                (mine[:, None, :] * one[None, :, :width]).sum(axis=-1) + one[:, width]
-                for mine, one in zip(rows, weights, strict=True)
+                (mine[:, None, :] * own[None, :, :width]).sum(axis=-1) + own[:, width]
+                for mine, own in zip(rows, weights, strict=True)
             ]
         )
         ones: IntArray = (margins > 0.0).sum(axis=2)

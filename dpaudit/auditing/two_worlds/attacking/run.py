@@ -137,7 +137,7 @@ def candidates(audit: TwoWorldSpec, settings: AuditSettings[TwoWorlds]) -> list[
         slices.append(FeatureSlice(together, slice(0, slices[-1].place.stop)))
     if not settings.game.ignore_bits:
         return slices
-    return [of._replace(left_out=audit.last_bits[of.place]) for of in slices]
+    return [part._replace(left_out=audit.last_bits[part.place]) for part in slices]
 
 
 def member_of(trials: Sequence[Trial]) -> BoolArray:
