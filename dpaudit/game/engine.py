@@ -8,7 +8,6 @@ recorded as failed at once.
 
 from __future__ import annotations
 
-import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +35,7 @@ from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import erase_payloads
 from dpaudit.model.choices import EngineName
+from dpaudit.plugins.exits import how_it_died
 from dpaudit.plugins.protocols import World, trains_many
 
 MAX_ATTEMPTS = 3
@@ -238,20 +238,8 @@ def _crashed_outcome(trial: Trial, *, code: int | None) -> Outcome:
     return Outcome(
         trial=trial,
         status=TrialStatus.CRASHED,
-        error=f"its worker process died in each of {MAX_ATTEMPTS} attempts{_how_it_died(code)}",
+        error=f"its worker process died in each of {MAX_ATTEMPTS} attempts{how_it_died(code)}",
     )
-
-
-def _how_it_died(code: int | None) -> str:
-    """The exit code or the signal that ended a process, in brackets; empty if it is not known."""
-    if code is None:
-        return ""
-    if code >= 0:
-        return f" (exit code {code})"
-    known = -code in {known.value for known in signal.Signals}
-    name = f", {signal.Signals(-code).name}" if known else ""
-    memory = ": often too little memory" if -code == signal.SIGKILL else ""
-    return f" (signal {-code}{name}{memory})"
 
 
 @contextmanager

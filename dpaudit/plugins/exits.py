@@ -1,8 +1,9 @@
-"""Keeps code of generators and attacks from ending the program; standard library only."""
+"""How code of generators and attacks may end processes; standard library only."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -36,6 +37,38 @@ def end_at_once(code: int) -> NoReturn:
     """Ends this process without waiting for threads that foreign code has left running."""
     _REAL["_exit"](code)
     raise AssertionError("the process has ended")
+
+
+def go_on_apart() -> None:
+    """Goes on in a child process, whose end becomes this program's, even a crash.
+
+    In the parent this does not return: it passes on signals, waits, and exits as the child does, or
+    with 2 and one line if a signal ended the child, as in native code of a generator.
+    """
+    child = os.fork()
+    if not child:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda given, _: os.kill(child, given))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        line = f"error: the generator's process died{how_it_died(code)}: repair the generator\n"
+        os.write(2, line.encode())
+    end_at_once(2 if code < 0 else code)
+
+
+def how_it_died(code: int | None) -> str:
+    """The exit code or the signal that ended a process, in brackets; empty if it is not known."""
+    if code is None:
+        return ""
+    if code >= 0:
+        return f" (exit code {code})"
+    known = -code in {known.value for known in signal.Signals}
+    name = f", {signal.Signals(-code).name}" if known else ""
+    memory = ": often too little memory" if -code == signal.SIGKILL else ""
+    return f" (signal {-code}{name}{memory})"
 
 
 def _refusal(name: str, process: int) -> Callable[..., NoReturn]:
