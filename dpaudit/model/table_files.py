@@ -45,6 +45,11 @@ _OTHERS: Final = {
     ".dta": "Stata",
 }
 """Endings of files that are neither CSV nor Excel, and what pandas calls their kind."""
+_OPENERS: Final[Mapping[str, Callable[..., Any]]] = {
+    **{".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+}
+"""What opens compressed files; pandas knows them by the same endings."""
+_PACKED: Final = (".zip", ".zst", ".7z", ".rar")
 _NUMBER: Final = (
     r"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:[{group}'\u2019\s]\d{{3}})+)(?:{point}\d+)?(?:[eE][+-]?\d+)?"
 )
@@ -52,21 +57,10 @@ _UNIT: Final = r"[%$€£¥]|\b(?:CHF|EUR|GBP|USD)\b"
 _DURATION: Final = r"-?\d+ days?(?: \d+:\d\d:\d\d(?:\.\d+)?)?|\d+:\d\d(?::\d\d(?:\.\d+)?)?"
 
 
-class StatedForm(NamedTuple):
-    """What a caller says about all CSV files of a command.
-
-    Attributes:
-        separator: What is between fields; None to find out for each file.
-        encoding: The encoding; None to find out for each file.
-    """
-
-    separator: str | None = None
-    encoding: str | None = None
-
-
-_FOUND_OUT: Final = StatedForm()
-_STATED: Final = ContextVar("stated form of CSV files", default=_FOUND_OUT)
-"""Not an argument, because a dozen settings name files."""
+_STATED: Final[ContextVar[tuple[str | None, str | None]]] = ContextVar(
+    "separator and encoding of CSV files", default=(None, None)
+)
+"""What a caller states of all CSV files; not an argument, because a dozen settings name files."""
 
 
 @contextmanager
@@ -91,7 +85,7 @@ def csv_written(separator: str | None, encoding: str | None) -> Iterator[None]:
                 f"`encoding` {encoding!r} is unknown: give one such as utf-8, cp1252 or utf-16"
             ) from None
         encoding = _UTF_8 if codecs.lookup(encoding).name == "utf-8" else encoding
-    token = _STATED.set(StatedForm(separator, encoding))
+    token = _STATED.set((separator, encoding))
     try:
         yield
     finally:
@@ -178,7 +172,6 @@ def read_csv(path: Path, form: CsvForm, **options: Any) -> pd.DataFrame:
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # the schema judges the values
             table: pd.DataFrame = pd.read_csv(
                 path,
-                compression=_packer_of(path),
                 encoding=form.encoding,
                 sep=form.separator,
                 skiprows=form.above,
@@ -266,30 +259,15 @@ def _not_csv(path: Path, reason: str) -> DataError:
     )
 
 
-def _packer_of(path: Path) -> Any:
-    """What packed a file, as pandas calls it; None if nothing did."""
-    with path.open("rb") as file:
-        start = file.read(4)
-    known = (packer for mark, packer in _PACKERS.items() if start.startswith(mark))
-    return next(known, "gzip" if path.suffix.lower() == ".gz" else None)
-
-
 def _open_text(path: Path, encoding: str, errors: str = "strict") -> TextIO:
     """Opens a file, plain or compressed, as text."""
-    packer = _packer_of(path)
-    if packer not in _OPENERS:
-        raise ValueError(f"it is packed by {packer}: unpack it first")
-    return _OPENERS[packer](path, "rt", encoding=encoding, errors=errors, newline="")
-
-
-_PACKERS: Final = {
-    **{b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zX": "xz"},
-    **{b"PK\3\4": "zip", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7-Zip", b"Rar!": "RAR"},
-}
-"""How packed files begin."""
-_OPENERS: Final[Mapping[str | None, Callable[..., TextIO]]] = {
-    **{None: open, "gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open},
-}
+    suffix = path.suffix.lower()
+    if suffix in _PACKED:
+        raise ValueError("it is packed: unpack it first")
+    opened: TextIO = _OPENERS.get(suffix, open)(
+        path, "rt", encoding=encoding, errors=errors, newline=""
+    )
+    return opened
 
 
 def _has_utf_16_mark(path: Path) -> bool:

@@ -79,7 +79,7 @@ def refused(error: type[InputError], path: str | Path) -> str:
         ("twice.csv", "a,b,a\n1,2,3\n", "column names repeat: a"),
         ("plain.csv.gz", GOOD, "gzip"),
         ("cut.csv.gz", gzip.compress(GOOD.encode())[:1000], "end-of-stream"),
-        ("table.zip", b"PK\x03\x04" + b"z" * 99, "it is packed by zip: unpack it first"),
+        ("table.zip", b"PK\x03\x04" + b"z" * 99, "it is packed: unpack it first"),
         ("cut.csv.xz", b"\xfd7zXZ\0" + b"z" * 9, "not a CSV table"),
         ("corrupt.csv.gz", corrupt(gzip.compress(GOOD.encode())), "not a CSV table"),
         ("archive.zip", b"PK\x03\x04" + bytes(60), "not a CSV table"),
