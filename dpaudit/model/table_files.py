@@ -40,22 +40,19 @@ _SHOWN: Final = 50
 """Records that show the separator."""
 _FRACTION: Final = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 """A fraction, which is not a column name: a header with one is a record."""
-_OTHERS: Final = {
-    **{".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".arrow": "Feather"},
-    ".dta": "Stata",
-}
+_OTHERS: Final = {".parquet": "Parquet", ".pq": "Parquet", ".feather": "Feather", ".dta": "Stata"}
 """Endings of files that are neither CSV nor Excel, and what pandas calls their kind."""
 _OPENERS: Final[Mapping[str, Callable[..., Any]]] = {
     **{".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 }
 """What opens compressed files; pandas knows them by the same endings."""
-_PACKED: Final = (".zip", ".zst", ".7z", ".rar")
-_NUMBER: Final = (
-    r"[+-]?(?:\d+|[1-9]\d{{0,2}}(?:[{group}'\u2019\s]\d{{3}})+)(?:{point}\d+)?(?:[eE][+-]?\d+)?"
-)
+_FORMS: Final = {
+    point: rf"[+-]?(\d+|[1-9]\d{{0,2}}([{group}'\u2019\s]\d{{3}})+)([{point}]\d+)?(e[+-]?\d+)?"
+    for point, group in (".,", ",.")
+}
+"""Numbers with this decimal point."""
 _UNIT: Final = r"[%$€£¥]|\b(?:CHF|EUR|GBP|USD)\b"
 _DURATION: Final = r"-?\d+ days?(?: \d+:\d\d:\d\d(?:\.\d+)?)?|\d+:\d\d(?::\d\d(?:\.\d+)?)?"
-
 
 _STATED: Final[ContextVar[tuple[str | None, str | None]]] = ContextVar(
     "separator and encoding of CSV files", default=(None, None)
@@ -262,7 +259,7 @@ def _not_csv(path: Path, reason: str) -> DataError:
 def _open_text(path: Path, encoding: str, errors: str = "strict") -> TextIO:
     """Opens a file, plain or compressed, as text."""
     suffix = path.suffix.lower()
-    if suffix in _PACKED:
+    if suffix in (".zip", ".zst", ".7z", ".rar"):
         raise ValueError("it is packed: unpack it first")
     opened: TextIO = _OPENERS.get(suffix, open)(
         path, "rt", encoding=encoding, errors=errors, newline=""
@@ -391,36 +388,20 @@ def _with_numbers(
 
 
 def _numbers_of(texts: pd.Series[Any], points: Sequence[str]) -> pd.Series[Any] | None:
-    """The numbers of texts, durations in days; None if they are not numbers in one form.
-
-    Args:
-        texts: The texts.
-        points: Decimal points; of two that fit all texts the first is taken.
-    """
+    """The numbers of texts, with the first decimal point that fits all; None if none does."""
     if texts.str.fullmatch(_DURATION).all():
         return _days(texts.str.replace(r"^(\d+:\d\d)$", r"\1:00", regex=True))
     bare = texts.str.replace("\u2212", "-").str.replace(r"^\((.+)\)$|^(.+)-$", r"-\1\2", regex=True)
     units = bare.str.findall(_UNIT).str.join("")
-    is_unit = units.nunique() == 1 and re.fullmatch(_UNIT, units.iloc[0])
-    if is_unit:
-        bare = (
-            bare.str.replace(_UNIT, "", regex=True)
-            .str.replace(r"^-\s+", "-", regex=True)
-            .str.strip()
-        )
-    fitting = [point for point in points if bare.str.fullmatch(_form(point)).all()]
+    if units.nunique() == 1 and re.fullmatch(_UNIT, units.iloc[0]):
+        bare = bare.str.replace(rf"\s*({_UNIT})\s*", "", regex=True)
+    fitting = [point for point in points if bare.str.fullmatch(_FORMS[point], case=False).all()]
     if not fitting:
         return None
     point = fitting[len(fitting) - 1 if _parts_thousands(bare, fitting[0]) else 0]
     plain = bare.str.replace("[,'\u2019\\s]" if point == "." else "[.'\u2019\\s]", "", regex=True)
-    return pd.to_numeric(
-        plain.str.replace(",", ".", regex=False) + ("e-2" if units.iloc[0] == "%" else "")
-    )
-
-
-def _form(point: str) -> str:
-    """The pattern of numbers with this decimal point."""
-    return _NUMBER.format(group="," if point == "." else ".", point=re.escape(point))
+    scale = "e-2" if units.iloc[0] == "%" else ""
+    return pd.to_numeric(plain.str.replace(",", ".", regex=False) + scale)
 
 
 def _parts_thousands(texts: pd.Series[Any], mark: str) -> bool:
@@ -463,9 +444,7 @@ def _read_excel(path: Path, schema: Schema | None, *, unchanged: bool) -> pd.Dat
             names = book.sheet_names
             how: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
             first = pd.read_excel(book, header=None, nrows=_SHOWN, dtype=object, **how)
-            above = _lines_above(
-                first.astype(object).where(first.notna(), None).to_numpy().tolist()
-            )
+            above = _lines_above(first.astype(object).fillna("").to_numpy().tolist())
             kinds = object if unchanged else None
             table: pd.DataFrame = pd.read_excel(book, header=above, dtype=kinds, **how)
     except ImportError:

@@ -21,6 +21,7 @@ from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
+from dpaudit.model.linked_files import load_given
 from dpaudit.model.schema import Schema
 from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import data_digest, fitting, load, load_schema, load_table
@@ -415,9 +416,12 @@ def test_what_only_resembles_a_bad_column_is_read(tmp_path: Path) -> None:
 
 
 def test_what_is_no_table_at_all_is_refused_by_its_type() -> None:
-    rows: Any = np.zeros((3, 2))
-    with pytest.raises(DataError, match="the table is a ndarray: give a pandas DataFrame"):
-        load(rows, None)
+    rows = np.zeros((3, 2))
+    anything: Any = (rows, [1, 2], 3, None)
+    for given in anything:
+        what = f"the table is a {type(given).__name__}: give a pandas DataFrame"
+        with pytest.raises(DataError, match=what):
+            load_given(given, None, None, ())
 
 
 def test_many_problems_are_one_line() -> None:
