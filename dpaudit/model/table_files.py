@@ -34,6 +34,8 @@ MISSING_MARKS: Final = frozenset(
 )
 """Text that is read as missing, unless the schema names it as a category of the column."""
 EXCEL: Final = (".xlsx", ".xlsm", ".xls", ".ods")
+SEPARATOR: Final = "separator"
+"""Attribute of a table of unchanged texts: 1,234 means another number between semicolons."""
 _SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _UTF_8: Final = "utf-8-sig"
 _SHOWN: Final = 50
@@ -133,7 +135,9 @@ def read_file(path: Path, schema: Schema | None, *, unchanged: bool = False) -> 
     else:
         form = csv_form(path)
         if unchanged:
-            return read_csv(path, form, dtype=str)
+            texts = read_csv(path, form, dtype=str)
+            texts.attrs[SEPARATOR] = form.separator
+            return texts
         marks = {
             name or f"Unnamed: {place}": _missing_marks(name, schema)  # pandas' name for a blank
             for place, name in enumerate(form.header)
