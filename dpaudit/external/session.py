@@ -31,10 +31,9 @@ import pandas as pd
 
 from dpaudit.errors import ClaimError, DataError, TrialError
 from dpaudit.files import parse_json
-from dpaudit.formatting import clipped, error_line, one_line
+from dpaudit.formatting import clipped, error_line, how_it_died, one_line
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.exits import how_it_died
 
 PREFIX: Final = "worker:"
 FRESH_PREFIX: Final = "fresh-worker:"

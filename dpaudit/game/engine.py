@@ -16,6 +16,7 @@ from dataclasses import replace
 import loky
 
 from dpaudit.errors import InterruptedRunError, MissingExtraError, SettingsError
+from dpaudit.formatting import how_it_died
 from dpaudit.game.flight import (
     Batch,
     BatchLoss,
@@ -35,7 +36,6 @@ from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import erase_payloads
 from dpaudit.model.choices import EngineName
-from dpaudit.plugins.exits import how_it_died
 from dpaudit.plugins.protocols import World, trains_many
 
 MAX_ATTEMPTS = 3

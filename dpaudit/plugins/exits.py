@@ -1,4 +1,4 @@
-"""How code of generators and attacks may end processes; standard library only."""
+"""How code of generators and attacks may end processes; no numpy, no pandas."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
+
+from dpaudit.formatting import how_it_died
 
 _ENDINGS = ("_exit", "execv", "execve")
 """Functions of `os` that end the program at once, before it sets its exit code."""
@@ -57,18 +59,6 @@ def go_on_apart() -> None:
         line = f"error: the generator's process died{how_it_died(code)}: repair the generator\n"
         os.write(2, line.encode())
     end_at_once(2 if code < 0 else code)
-
-
-def how_it_died(code: int | None) -> str:
-    """The exit code or the signal that ended a process, in brackets; empty if it is not known."""
-    if code is None:
-        return ""
-    if code >= 0:
-        return f" (exit code {code})"
-    known = -code in {known.value for known in signal.Signals}
-    name = f", {signal.Signals(-code).name}" if known else ""
-    memory = ": often too little memory" if -code == signal.SIGKILL else ""
-    return f" (signal {-code}{name}{memory})"
 
 
 def _refusal(name: str, process: int) -> Callable[..., NoReturn]:
