@@ -194,8 +194,6 @@ def read_csv(path: Path, form: CsvForm, **options: Any) -> pd.DataFrame:
 def csv_form(path: Path) -> CsvForm:
     """Finds out how a CSV file is written, and checks that its records have equally many fields.
 
-    Lines above the header, such as a title or Excel's `sep=;`, have far fewer fields than records.
-
     What `csv_written` states is not found out, but must fit.
 
     pandas would fill a short record with missing values.
@@ -248,7 +246,7 @@ def _form_in(path: Path, encoding: str, separator: str | None) -> CsvForm:
             f"{path} has no {separator!r} in its header, but {listed(sorted(map(repr, others)))}: "
             "correct `separator`, or leave it out"
         )
-    above = _lines_above(_records(first, separator))
+    above = _lines_above([*csv.reader(first, delimiter=separator, skipinitialspace=True)])
     with _open_text(path, encoding) as lines:
         return CsvForm(encoding, separator, _check_records(lines, separator, above), above)
 
@@ -291,7 +289,7 @@ def _separator_of(first: list[str]) -> str:
     best, most = ",", 1
     for separator in _SEPARATORS:
         try:
-            records = _records(first, separator)
+            records = list(csv.reader(first, delimiter=separator, skipinitialspace=True))
         except csv.Error:
             continue
         is_cut = len(first) == _SHOWN  # perhaps within quotes
@@ -301,10 +299,6 @@ def _separator_of(first: list[str]) -> str:
             best, most = separator, max(sizes)
     fields = {separator: first[0].count(separator) for separator in _SEPARATORS if first}
     return best if most > 1 or not fields else max(fields, key=fields.__getitem__)
-
-
-def _records(lines: Iterable[str], separator: str) -> list[list[str]]:
-    return list(csv.reader(lines, delimiter=separator, skipinitialspace=True))
 
 
 def _lines_above(records: Sequence[Sequence[object]]) -> int:

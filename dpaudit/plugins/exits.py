@@ -42,11 +42,7 @@ def end_at_once(code: int) -> NoReturn:
 
 
 def go_on_apart() -> None:
-    """Goes on in a child process, whose end becomes this program's, even a crash.
-
-    In the parent this does not return: it passes on signals, waits, and exits as the child does, or
-    with 2 and one line if a signal ended the child, as in native code of a generator.
-    """
+    """Goes on in a child process; the parent ends as it does, by 2 where a signal ended it."""
     child = os.fork()
     if not child:
         return
