@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import signal
 import sysconfig
 import textwrap
 import traceback
@@ -156,6 +157,18 @@ def raised_at(error: BaseException) -> str:
             return one_line(f"{name}:{line} in {function}")
         chained = _CAUSE.__get__(chained)
     return ""
+
+
+def how_it_died(code: int | None) -> str:
+    """The exit code or the signal that ended a process, in brackets; empty if it is not known."""
+    if code is None:
+        return ""
+    if code >= 0:
+        return f" (exit code {code})"
+    known = -code in {known.value for known in signal.Signals}
+    name = f", {signal.Signals(-code).name}" if known else ""
+    memory = ": often too little memory" if -code == signal.SIGKILL else ""
+    return f" (signal {-code}{name}{memory})"
 
 
 def whole_traceback(error: BaseException) -> str:

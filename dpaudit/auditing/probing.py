@@ -24,6 +24,7 @@ from dpaudit.game.local import run_errand
 from dpaudit.game.store import PRIVATE_FILE, RunFolder
 from dpaudit.game.trial import reason_of
 from dpaudit.model.choices import Severity
+from dpaudit.model.claim import NoClaim
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.foreign import patches_apart, pickled
 from dpaudit.probe.catalogue import PROBES, ProbeSettings
@@ -188,6 +189,8 @@ def add_probes(record: AuditRecord, probes: ProbesOutcome) -> AuditRecord:
     Returns:
         The record; the proof is a reason, the first one where the bound itself proves nothing.
     """
+    if isinstance(record.claim, NoClaim):
+        return record  # probes contradict claims
     record = replace(record, probes=probes)
     reasons = tuple(probe_reason(alarm) for alarm in proofs_of(record.probe_alarms))
     first, *others = record.reasons

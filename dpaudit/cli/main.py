@@ -11,7 +11,7 @@ import typer
 from dpaudit.cli.command import Command, LazyGroup
 from dpaudit.cli.console import ExitCode, end_program
 from dpaudit.formatting import error_line
-from dpaudit.plugins.exits import refuse_exits
+from dpaudit.plugins.exits import go_on_apart, refuse_exits
 from dpaudit.versions import __version__
 
 _EXAMPLES: Final = (
@@ -27,6 +27,10 @@ _REPLAY: Final = (
     *("access", "public_coins", "samplers", "seed", "html", "quiet"),
 )
 """Options of `replay` that a first replay needs; `--help-all` lists the others, too."""
+
+
+_TRAIN_HERE: Final = {"probe", "synthesize", "trace", "utility"}
+"""Commands that train in their own process, not in workers."""
 
 
 class Commands(LazyGroup):
@@ -146,6 +150,8 @@ def main() -> NoReturn:
     Foreign code may neither end the program, whose exit code would then mean nothing, nor keep it
     from ending.
     """
+    if _TRAIN_HERE.intersection(sys.argv):
+        go_on_apart()
     refuse_exits()
     _occupy_streams()
     try:

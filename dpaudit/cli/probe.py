@@ -36,11 +36,11 @@ def probe(
 ) -> None:
     """Runs black-box checks of a generator, a handful of fits each.
 
-    The exit code is 3 if no probe could judge the generator.
+    The exit code is 2 if the generator fails in every probe, and 3 if no probe applies.
     """
     from dpaudit.plugins.registry import parse_parameters
     from dpaudit.probe import ProbeResult, run_probes
-    from dpaudit.probe.result import probe_page
+    from dpaudit.probe.result import ProbeStatus, probe_page
 
     def line(result: ProbeResult) -> str:
         return f"{result.id}: {result.status} ({result.fits} fits)"
@@ -59,4 +59,5 @@ def probe(
     if report.violations:
         raise typer.Exit(ExitCode.VIOLATION)
     if not report.ran:
-        raise typer.Exit(ExitCode.INCONCLUSIVE)
+        failed = report.of(ProbeStatus.FAILED)
+        raise typer.Exit(ExitCode.USAGE if failed else ExitCode.INCONCLUSIVE)

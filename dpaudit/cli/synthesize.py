@@ -12,7 +12,7 @@ import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guard, messages, results, write_named
-from dpaudit.errors import InputError
+from dpaudit.errors import GeneratorError, InputError, TrialError
 from dpaudit.model.setting import Option
 from dpaudit.results.phrases import PUBLIC_SCHEMA
 
@@ -50,6 +50,7 @@ def synthesize(
     from dpaudit.model.encoding import check_rows
     from dpaudit.model.tables import load
     from dpaudit.plugins.adapt import check_table, train
+    from dpaudit.plugins.foreign import refusing
     from dpaudit.plugins.named import named_generator
     from dpaudit.plugins.release import accept
     from dpaudit.results.document import to_document
@@ -64,8 +65,12 @@ def synthesize(
     named = named_generator(generator, parameters, {"schema": table.schema})
     given = table.schema.handed(table.data)
     check_table(named.generator, given)
-    model = train(named.generator, given, seed=seed)
-    synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
+    try:
+        with refusing("fit or sample raises", as_error=TrialError):
+            model = train(named.generator, given, seed=seed)
+            synthetic = accept(model.sample(n_rows, seed=seed), table.schema, n_rows)
+    except TrialError as error:
+        raise GeneratorError(f"{named.name} gave no synthetic table: {error}") from None
     claim = getattr(model, "claim", None) or getattr(named.generator, "claim", None)
     document: dict[str, Any] = {
         "claim": to_document(claim),

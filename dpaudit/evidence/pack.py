@@ -189,7 +189,9 @@ def read_pack(path: Path) -> dict[str, bytes]:
             f"no pack at {path}: {io_reason(error)}; give a file that dpaudit evidence wrote"
         ) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
-        raise InputError(f"{path} is no archive, or is cut off: get the whole file again") from None
+        raise InputError(
+            f"{path} is not an archive, or is cut off: get the whole file again"
+        ) from None
     missing = known - {SIGNATURE, KEY} - set(files)
     if missing:
         raise InputError(f"{path} lacks {min(missing)}: get the pack again from its source")

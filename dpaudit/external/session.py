@@ -31,7 +31,7 @@ import pandas as pd
 
 from dpaudit.errors import ClaimError, DataError, TrialError
 from dpaudit.files import parse_json
-from dpaudit.formatting import clipped, error_line, one_line
+from dpaudit.formatting import clipped, error_line, how_it_died, one_line
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.schema import Schema
 
@@ -336,12 +336,7 @@ class WorkerProcess:
         while self._process.poll() is None and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         code = self._process.poll()
-        if code is None:
-            how = "closed its standard output"
-        elif code < 0:
-            how = f"was ended by signal {-code}"
-        else:
-            how = f"ended with exit code {code}"
+        how = "closed its standard output" if code is None else f"ended{how_it_died(code)}"
         time.sleep(_POLL_SECONDS)  # for the rest of its standard error
         last_words = one_line(bytes(self._errors).decode("utf-8", "replace")).strip()[
             -_SHOWN_ERRORS:

@@ -8,7 +8,6 @@ recorded as failed at once.
 
 from __future__ import annotations
 
-import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from dataclasses import replace
 import loky
 
 from dpaudit.errors import InterruptedRunError, MissingExtraError, SettingsError
+from dpaudit.formatting import how_it_died
 from dpaudit.game.flight import (
     Batch,
     BatchLoss,
@@ -238,20 +238,8 @@ def _crashed_outcome(trial: Trial, *, code: int | None) -> Outcome:
     return Outcome(
         trial=trial,
         status=TrialStatus.CRASHED,
-        error=f"its worker process died in each of {MAX_ATTEMPTS} attempts{_how_it_died(code)}",
+        error=f"its worker process died in each of {MAX_ATTEMPTS} attempts{how_it_died(code)}",
     )
-
-
-def _how_it_died(code: int | None) -> str:
-    """The exit code or the signal that ended a process, in brackets; empty if it is not known."""
-    if code is None:
-        return ""
-    if code >= 0:
-        return f" (exit code {code})"
-    known = -code in {known.value for known in signal.Signals}
-    name = f", {signal.Signals(-code).name}" if known else ""
-    memory = ": often too little memory" if -code == signal.SIGKILL else ""
-    return f" (signal {-code}{name}{memory})"
 
 
 @contextmanager

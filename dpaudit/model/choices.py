@@ -18,11 +18,6 @@ FARTHEST: Final = "farthest"
 """The record with the largest mean distance to its nearest neighbours."""
 VULNERABLE: Final = "vulnerable"
 """The record that small attacks find easiest; needs extra trainings."""
-CHOICES_OF_TARGET: Final = (
-    f"{EXPOSING} (default; most column extremes and unique values), "
-    f"{FARTHEST} (from its nearest neighbours)"
-)
-"""The choices of a target that need no trainings, as help texts name them."""
 CLEAR_MAJORITY: Final = 0.8
 """Share of a PATE ensemble's teachers that agree on an uncontested record."""
 

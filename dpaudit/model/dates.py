@@ -8,6 +8,7 @@ follows in its form, such as "timestamp Europe/Berlin". Dates without one are in
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -21,9 +22,15 @@ TIMESTAMP: Final = "timestamp"
 MIXED: Final = "ISO8601"
 """The form of text in any of the ways of ISO 8601."""
 UTC: Final = "UTC"
-_DAYS: Final = ("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y")
+_DAYS: Final = (
+    *("%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d-%b-%Y"),
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%b-%y"),
+)
 """Ways to write a day; of two that fit all texts the first is taken."""
-_TIMES: Final = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f")
+_TIMES: Final = (
+    *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f"),
+    *(" %I:%M %p", " %I:%M:%S %p"),
+)
 _FORMS: Final = (*map("".join, itertools.product(_DAYS, _TIMES)), MIXED)
 _FIRST: Final = 50
 """If some of so many texts look like no date, the column has none."""
@@ -44,13 +51,21 @@ def form_of_dates(values: pd.Series[Any]) -> str | None:
     first = present.head(_FIRST)
     if not len(first) or pd.api.types.infer_dtype(present) != "string":
         return None
-    if not first.str.match(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}").all():
+    if not first.str.match(r"\d{1,4}[-./](\d{1,2}|[A-Za-z]{3})[-./]\d{1,4}").all():
         return None
     texts = present.drop_duplicates()
-    form = next((form for form in _FORMS if not np.isnan(_parse(texts, form)).any()), None)
+    fitting = (form for form in _FORMS if not np.isnan(_parse(first, form)).any())
+    form = next((form for form in fitting if not np.isnan(_parse(texts, form)).any()), None)
     if form == MIXED and (offsets := _offsets_of(texts)):
         return f"{MIXED} {offsets[0] if len(offsets) == 1 else UTC}"
     return form
+
+
+def odd_dates(texts: Sequence[str]) -> list[str]:
+    """The texts that are no dates in the form in which most are dates."""
+    given = pd.Series(texts, dtype=object)
+    parsed = [np.isnan(_parse(given, form)) for form in _FORMS]
+    return given[min(parsed, key=np.count_nonzero)].tolist()
 
 
 def is_form(form: str) -> bool:

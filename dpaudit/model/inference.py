@@ -27,7 +27,7 @@ from dpaudit.model.column import (
     refuse,
     repeated_names,
 )
-from dpaudit.model.dates import days_of, form_of_dates
+from dpaudit.model.dates import days_of, form_of_dates, odd_dates
 
 MAX_CATEGORIES: Final = 1000
 """More distinct strings than this look like an identifier or free text."""
@@ -254,12 +254,22 @@ def _why_no_categories(name: str, values: pd.Series[Any], texts: list[str]) -> s
     if len(texts) <= _FEW:
         return ""
     odd = [text for text in texts if not _NUMBER.fullmatch(text)]
-    where = f"row {np.flatnonzero(values.isin(odd[:1]))[0]}" if odd else ""
+    few = (1.0 - _MOST) * len(texts)
+    are_written = sum(bool(_WRITTEN.fullmatch(text)) for text in odd) > _MOST * len(odd)
+    strange, kind = (odd_dates(texts), "dates") if are_written else (odd, "numbers")
     rows = int(values.notna().sum())
-    if len(odd) <= (1.0 - _MOST) * len(texts):
-        what = f"is text because of {where}, else numbers" if odd else "holds numbers too large"
-        raise SchemaError(f"column {name!r} {what}: correct it, or name its categories in a schema")
-    if sum(bool(_WRITTEN.fullmatch(text)) for text in odd) > _MOST * len(odd):
+    if len(strange) <= few:
+        row = np.flatnonzero(values.isin(strange[:1]))
+        what = (
+            f"is text because of row {row[0]}, else {kind}"
+            if len(row)
+            else "holds numbers too large"
+        )
+        raise SchemaError(
+            f"column {name!r} {what}: correct it (a missing value is an empty cell), or name its "
+            "categories in a schema"
+        )
+    if are_written:
         return f"column {name!r} holds numbers or dates as text that cannot be read"
     if len(texts) > min(MAX_CATEGORIES, _MOST * rows):
         return f"column {name!r} has {len(texts)} distinct texts in {rows} rows"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,14 @@ def by_name(given: Given) -> OneTable | Mapping[str, OneTable]:
     Raises:
         SettingsError: If two files have the same name, or a sample is among several tables.
     """
-    if isinstance(given, pd.DataFrame | str | Path | Mapping):
-        return given
+    if not isinstance(given, list | tuple) or not all(isinstance(of, str | Path) for of in given):
+        return cast("OneTable", given)  # anything else is refused where it is read
     if len(given) == 1:
         return given[0]
     tables: dict[str, OneTable] = {}
     for file in given:
         name = Path(file).name.split(".")[0]
-        if file.startswith(SAMPLE) or name in tables:
+        if str(file).startswith(SAMPLE) or name in tables:
             raise SettingsError(
                 f"`data`: {file} has no name of its own among several tables: give files with "
                 "different names"

@@ -205,7 +205,7 @@ def _run(probe: Probe, subject: Subject) -> ProbeResult:
     trainer = Trainer(subject, probe.id)
     try:
         outcome = _CHECKS[probe.id](subject, trainer)
-    except Exception as error:  # noqa: BLE001 - the generator's, whatever it is: shown in the report
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the generator's: shown in the report
         status, seen = ProbeStatus.FAILED, Observation(False, reason_of(error))
     else:
         if isinstance(outcome, Observation) and not outcome.alarm:

@@ -85,7 +85,7 @@ def choose_secrets(names: Sequence[str] | None, schema: Schema) -> tuple[str, ..
     for name in names:
         if name not in schema.names:
             hint = did_you_mean(name, schema.names)
-            raise SettingsError(f"`secrets` names {name!r}, which is no column{hint}")
+            raise SettingsError(f"`secrets` names {name!r}, which is not a column{hint}")
     return tuple(dict.fromkeys(names))
 
 

@@ -223,7 +223,8 @@ def _panel(
 
     def two_nearest(table: pd.DataFrame) -> Distances:
         some = _sample(table, most, rng_of(seed, "records of the panel"))
-        return find_nearest(synthetic, encode(some, schema), neighbours=2, exact=False).distances
+        two = min(2, len(some))
+        return find_nearest(synthetic, encode(some, schema), neighbours=two, exact=False).distances
 
     return distance_panel(two_nearest(train), None if holdout is None else two_nearest(holdout))
 

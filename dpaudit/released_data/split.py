@@ -17,7 +17,7 @@ from dpaudit.errors import DataError, SettingsError
 from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.model.column import Unit
 from dpaudit.model.setting import SEED, check_number
-from dpaudit.model.table_files import MISSING_MARKS, csv_written
+from dpaudit.model.table_files import MISSING_MARKS, SEPARATOR, csv_written
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import BoolArray, IntArray
 from dpaudit.seeds import rng_of
@@ -282,8 +282,9 @@ class CoinFile:
 
 
 def csv_bytes(table: pd.DataFrame) -> bytes:
-    """A table as the bytes of a CSV file."""
-    return table.to_csv(index=False, lineterminator="\n").encode()
+    """A table as the bytes of a CSV file, with the separator of the file that it is from."""
+    separator = table.attrs.get(SEPARATOR, ",")
+    return table.to_csv(index=False, lineterminator="\n", sep=separator).encode()
 
 
 def digest_of(table: pd.DataFrame | str | Path) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.errors import DataError, SchemaError, SettingsError
 from dpaudit.formatting import did_you_mean, listed
 from dpaudit.model.column import OTHER, Column, Kind, Unit
-from dpaudit.model.dates import dates_of, form_of_dates
+from dpaudit.model.dates import TIMESTAMP, dates_of, form_of_dates
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.inference import describe_columns, set_aside
 from dpaudit.model.schema import Schema
@@ -292,6 +292,11 @@ def _common_schema(
     synthetic = tables["synthetic"]
     columns = tuple(_widen(column, synthetic[column.name]) for column in real.columns)
     pairs = zip(real.columns, columns, strict=True)
+    if apart := [of.name for of in real.columns if _is_written_apart(of, synthetic[of.name])]:
+        notes.append(
+            f"the synthetic table has numbers for dates, or none of the real tables' values, in "
+            f"{listed(apart, 10)}: write these columns alike, or copies may go unseen"
+        )
     if new := [of.name for of, wider in pairs if _says_more(wider, of, schema=known)]:
         whose = "the real tables lack" if known is None else "the schema rules out"
         notes.append(f"the synthetic table has values that {whose} in {listed(new, 10)}")
@@ -318,8 +323,11 @@ def _agree_on_types(tables: dict[str, pd.DataFrame]) -> None:
     for name in tables["train"].columns:
         columns = {key: table[name] for key, table in tables.items() if name in table}
         kinds = {values.dtype.kind in "iuf" for values in columns.values()}
+        types = {values.dtype for values in columns.values()}
         forms = {form_of_dates(values) for values in columns.values()}
-        if len(kinds) == 2:
+        if len(types) == 2 and types <= {np.dtype(np.float32), np.dtype(np.float64)}:
+            agreed = {key: of.astype(np.float32).astype(float) for key, of in columns.items()}
+        elif len(kinds) == 2 and TIMESTAMP not in forms:
             agreed = {key: pd.to_numeric(of, errors="coerce") for key, of in columns.items()}
         elif len(forms) > 1 and None not in forms:
             agreed = {key: dates_of(of) for key, of in columns.items()}
@@ -328,6 +336,13 @@ def _agree_on_types(tables: dict[str, pd.DataFrame]) -> None:
         if all(agreed[key].notna().equals(values.notna()) for key, values in columns.items()):
             for key, values in agreed.items():
                 tables[key] = tables[key].assign(**{name: values})
+
+
+def _is_written_apart(column: Column, values: pd.Series[float]) -> bool:
+    """Whether synthetic values look like those of the column, but written in another way."""
+    if column.date:
+        return values.dtype.kind in "iuf" and bool(values.notna().any())
+    return not column.kind.numeric and bool((column.codes(values) == OTHER).all())
 
 
 def _says_more(wider: Column, column: Column, *, schema: Schema | None) -> bool:

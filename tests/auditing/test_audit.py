@@ -180,6 +180,8 @@ def test_what_is_measured_is_what_a_claim_would_be_held_to(
 def test_a_generator_that_ignores_its_data_measures_0(table: pd.DataFrame) -> None:
     result = audit_by_keywords(constant, table, **ONE_ATTACK)
     assert (result.verdict, result.proved) == (dpaudit.Verdict.MEASURED, 0.0)
+    assert result.probes is None
+    assert "probe" not in str(result)
     assert not result.proves_leak
     result.assert_epsilon_below(0.5)
 

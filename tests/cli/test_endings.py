@@ -116,6 +116,37 @@ def test_a_generator_that_ends_or_breaks_the_program_is_one_line(
     assert not (folder / "run" / "result.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        ("os.kill(os.getpid(), 11)", "error: the generator's process died (signal 11, SIGSEGV): "),
+        ("os._exit(0)", "NOTHING PROBED  1 probe failed: SystemExit at g.py:"),
+    ],
+)
+def test_a_generator_that_ends_its_process_while_it_is_probed_fails(
+    folder: Path, program: Program, ends: str, says: str
+) -> None:
+    (folder / "g.py").write_text(
+        f"{HEAD}\nclass G(Honest):\n  def fit(self, data, *, seed): {ends}\n"
+    )
+    words = ["probe", "g.py:G", "--data", "tiny.csv", "--only", "seed-ignored", "-q"]
+    done = program.run(words, cwd=folder)
+    assert done.returncode == 2, done.stderr
+    [line] = (done.stderr + done.stdout).splitlines()
+    assert line.startswith(says)
+
+
+def test_a_generator_that_raises_while_rows_are_synthesized_is_one_line(
+    folder: Path, program: Program
+) -> None:
+    (folder / "g.py").write_text(
+        f"{HEAD}\nclass G(Honest):\n  def fit(self, data, *, seed): raise OSError('no GPU')\n"
+    )
+    done = program.run(["synthesize", "g.py:G", "--data", "tiny.csv", "--out", "s.csv"], cwd=folder)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: g.py:G gave no synthetic table: fit or sample raises: ")
+
+
 STAYS = """
 def wait():
     time.sleep(600)

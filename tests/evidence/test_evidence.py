@@ -406,8 +406,8 @@ def _lacking(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (_truncated, "is no archive, or is cut off: get the whole file again"),
-        (_corrupt, "is no archive, or is cut off: get the whole file again"),
+        (_truncated, "is not an archive, or is cut off: get the whole file again"),
+        (_corrupt, "is not an archive, or is cut off: get the whole file again"),
         (_climbing, "holds '../../etc/passwd', which is no part of a pack, or twice"),
         (_twice, "holds 'result.json', which is no part of a pack, or twice"),
         (_lacking, "lacks README.md: get the pack again from its source"),

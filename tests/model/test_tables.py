@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import datetime
 import decimal
 import gzip
 import hashlib
@@ -20,6 +21,7 @@ from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import DataError, InputError, MissingExtraError, SchemaError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import decode, encode
+from dpaudit.model.linked_files import load_given
 from dpaudit.model.schema import Schema
 from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import data_digest, fitting, load, load_schema, load_table
@@ -78,6 +80,8 @@ def refused(error: type[InputError], path: str | Path) -> str:
         ("twice.csv", "a,b,a\n1,2,3\n", "column names repeat: a"),
         ("plain.csv.gz", GOOD, "gzip"),
         ("cut.csv.gz", gzip.compress(GOOD.encode())[:1000], "end-of-stream"),
+        ("table.zip", b"PK\x03\x04" + b"z" * 99, "it is packed: unpack it first"),
+        ("cut.csv.xz", b"\xfd7zXZ\0" + b"z" * 9, "not a CSV table"),
         ("corrupt.csv.gz", corrupt(gzip.compress(GOOD.encode())), "not a CSV table"),
         ("archive.zip", b"PK\x03\x04" + bytes(60), "not a CSV table"),
         ("text.parquet", "a,b\n1,2\n", "not a Parquet table"),
@@ -152,7 +156,11 @@ def test_a_sample_has_a_public_schema_that_is_not_its_extremes() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ([f"{i}.5%" for i in range(40)], "numbers or dates as text that cannot be read"),
+        ([f"{i}.5{'%$'[i % 2]}" for i in range(40)], "or dates as text that cannot be read"),
+        (
+            [*pd.Series(pd.date_range("1999-12-25", periods=60)).astype(str), "total"],
+            "is text because of row 60, else dates: correct it",
+        ),
         ([*range(40), "unknown"], "is text because of row 40, else numbers"),
         ([f"p{i}" for i in range(40)], "40 distinct texts in 40 rows"),
         (list(range(100, 150)), "numbers the rows"),
@@ -197,6 +205,10 @@ def german(amount: float) -> str:
         ("g.parquet", {}, [decimal.Decimal(str(a)) for a in AMOUNTS], DAYS.dt.date),
         ("h.parquet", {}, AMOUNTS, DAYS.dt.tz_localize("UTC")),
         ("i.xlsx", {}, AMOUNTS, DAYS),
+        ("j.feather", {}, AMOUNTS, DAYS),
+        ("l.csv.bz2", {"sep": ";"}, [f"{german(amount)} €" for amount in AMOUNTS], "%d.%m.%y"),
+        ("m.csv.xz", {}, [f"${amount:,.2f}" for amount in AMOUNTS], "%m/%d/%Y %I:%M %p"),
+        ("k.csv", {}, AMOUNTS, "%d-%b-%Y"),
     ],
 )
 def test_files_of_offices_are_read_alike(
@@ -209,6 +221,8 @@ def test_files_of_offices_are_read_alike(
         table.to_parquet(path, index=False)
     elif name.endswith(".xlsx"):
         table.to_excel(path, index=False)
+    elif name.endswith(".feather"):
+        table.to_feather(path)
     else:
         table.to_csv(path, index=False, **options)
     loaded = load(path, None)
@@ -228,6 +242,82 @@ def test_files_of_offices_are_read_alike(
     aside = [text for text in caplog.messages if "set aside" in text]
     assert len(aside) == 1
     assert all(f"'{name}'" in aside[0] for name in ("who", "always", "gone"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["1.009", "988"], [1009, 988]),
+        (["1,009", "988"], [1009, 988]),
+        (["12.345.678", "9"], [12345678, 9]),
+        (["1,5", "0,988"], [1.5, 0.988]),
+        (["0.988", "1"], [0.988, 1]),
+        (["988.000", "1.009"], [988, 1.009]),
+        (["83,9%", "-5 %"], [0.839, -0.05]),
+        (["EUR 1.000", "EUR 7"], [1000, 7]),
+        (["12,50-", "3,00"], [-12.5, 3]),
+        (["(5,5)", "6"], [-5.5, 6]),
+        (["\u22125,5", "6"], [-5.5, 6]),
+        (["1,5E+03", "2,0E-01"], [1500, 0.2]),
+        (["18:00", "00:36"], [0.75, 0.025]),
+    ],
+)
+def test_numbers_are_read_as_offices_write_them(
+    tmp_path: Path, texts: list[str], numbers: list[float]
+) -> None:
+    path = written(tmp_path, "t.csv", "n;m\n" + "".join(f"{text};a\n" for text in texts))
+    assert load_table(path)["n"].tolist() == numbers
+
+
+@pytest.mark.parametrize("texts", [["5 €", "6 $"], ["5%", "6"], ["A12", "A13"], ["1-2", "1-3"]])
+def test_texts_with_several_units_or_none_stay_text(tmp_path: Path, texts: list[str]) -> None:
+    path = written(tmp_path, "t.csv", "n;m\n" + "".join(f"{text};a\n" for text in texts))
+    assert load_table(path)["n"].tolist() == texts
+
+
+@pytest.mark.parametrize(
+    "above", ["sep=;\n", "Patients 2024\n\n", "Patients;;\n;;\n", "# by SAP, June\n", 'a "b\nc"\n']
+)
+def test_lines_above_a_header_are_left_out(
+    tmp_path: Path, above: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "dpaudit")
+    rows = "".join(f"{n};x{n % 3};{n % 2}\n" for n in range(80))
+    path = written(tmp_path, "t.csv", f"{above}n;code;k\n{rows}")
+    table = load_table(path)
+    assert table.columns.tolist() == ["n", "code", "k"]
+    assert table["n"].tolist() == [*range(80)]
+    assert "what stands above is left out" in caplog.text
+    assert load_table(path, unchanged=True)["code"].tolist() == [f"x{n % 3}" for n in range(80)]
+
+
+def test_a_workbook_may_have_a_title_and_empty_rows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "dpaudit")
+    day, empty = pd.Timestamp("2020-02-01"), [None] * 4
+    rows: list[list[Any]] = [["Patients", None, None, None], empty, ["zip", "day", "n", "at"]]
+    for n in range(30):
+        rows += [[f"0{n % 5}", day, n % 7, datetime.time(6)], empty]
+    pd.DataFrame(rows).to_excel(tmp_path / "t.xlsx", header=False, index=False)
+    table = load_table(tmp_path / "t.xlsx")
+    assert table.columns.tolist() == ["zip", "day", "n", "at"]
+    assert table["n"].tolist() == [n % 7 for n in range(30)]
+    assert table["at"].tolist() == [0.25] * 30
+    assert "its header is in row 3" in caplog.text
+    assert "29 empty rows are left out" in caplog.text
+    own = load_table(tmp_path / "t.xlsx", unchanged=True)
+    assert own.head(1).to_csv(index=False) == "zip,day,n,at\n00,2020-02-01,0,06:00:00\n"
+
+
+def test_a_named_index_of_parquet_is_a_column_and_times_are_days(tmp_path: Path) -> None:
+    table = pd.DataFrame({"zip": ["01", "02"], "at": [datetime.time(6), None]}).set_index("zip")
+    table.to_parquet(tmp_path / "t.parquet")
+    loaded = load_table(tmp_path / "t.parquet")
+    assert loaded["zip"].tolist() == ["01", "02"]
+    assert loaded["at"].fillna(-1).tolist() == [0.25, -1]
+    loaded.to_stata(tmp_path / "t.dta", write_index=False)
+    assert load_table(tmp_path / "t.dta").equals(loaded)
 
 
 def test_dates_with_times_zones_and_gaps_are_days(tmp_path: Path) -> None:
@@ -326,9 +416,12 @@ def test_what_only_resembles_a_bad_column_is_read(tmp_path: Path) -> None:
 
 
 def test_what_is_no_table_at_all_is_refused_by_its_type() -> None:
-    rows: Any = np.zeros((3, 2))
-    with pytest.raises(DataError, match="the table is a ndarray: give a pandas DataFrame"):
-        load(rows, None)
+    rows = np.zeros((3, 2))
+    anything: Any = (rows, [1, 2], 3, None)
+    for given in anything:
+        what = f"the table is a {type(given).__name__}: give a pandas DataFrame"
+        with pytest.raises(DataError, match=what):
+            load_given(given, None, None, ())
 
 
 def test_many_problems_are_one_line() -> None:

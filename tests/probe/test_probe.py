@@ -459,7 +459,7 @@ def test_too_few_fits_are_named_as_the_option() -> None:
 @pytest.mark.usefixtures("folder")
 def test_a_generator_that_always_raises_was_not_probed() -> None:
     done = dpaudit(f"{TOYS}:Raises")
-    assert done.exit_code == ExitCode.INCONCLUSIVE
+    assert done.exit_code == ExitCode.USAGE
     assert "Probes: not applicable" in done.stdout  # as well as those that failed
     said = " ".join(done.stdout.split())
     assert re.search(r"NOTHING PROBED \d+ probes failed: ValueError at \S+ in fit", said)
@@ -469,7 +469,7 @@ def test_a_generator_that_always_raises_was_not_probed() -> None:
 @pytest.mark.usefixtures("folder")
 def test_when_every_probe_fails_the_exit_code_says_so() -> None:
     done = dpaudit(f"{TOYS}:Raises", "--only", "seed-ignored", "-q")
-    assert done.exit_code == ExitCode.INCONCLUSIVE
+    assert done.exit_code == ExitCode.USAGE
     assert "NOTHING PROBED  1 probe failed: ValueError at " in done.stdout
 
 

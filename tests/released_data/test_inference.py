@@ -75,5 +75,5 @@ def test_without_a_holdout_nothing_is_proved() -> None:
 def test_secrets_are_the_label_and_the_first_columns_unless_they_are_named() -> None:
     assert choose_secrets(None, SCHEMA) == ("secret", "a", "b", "c", "public")
     assert choose_secrets(["b", "b"], SCHEMA) == ("b",)
-    with pytest.raises(SettingsError, match=r"'secrat', which is no column \(did you mean"):
+    with pytest.raises(SettingsError, match=r"'secrat', which is not a column \(did you mean"):
         choose_secrets(["secrat"], SCHEMA)

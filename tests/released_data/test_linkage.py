@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,3 +152,10 @@ def test_anonymeter_is_asked_for_and_shown(monkeypatch: pytest.MonkeyPatch) -> N
     assert block.table is not None
     assert block.table.rows[0][1:] == ("400 of 500", "300", "250", "0.50 (0.25 to 0.75)")
     assert block.items == ("inference: odd",)
+
+
+def test_a_single_row_to_compare_is_enough() -> None:
+    few = tables(copying(0.0))
+    assert few.holdout is not None
+    found = linkage(replace(few, holdout=few.holdout.head(1)))
+    assert found.panel.train.ratio == 1.0

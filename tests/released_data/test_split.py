@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.errors import DataError, SettingsError
+from dpaudit.model.tables import load_table
 from dpaudit.released_data.split import CoinFile, digest_of, split, write_split
 
 
@@ -63,6 +64,18 @@ def test_files_hold_the_texts_of_the_data(tmp_path: Path) -> None:
     found.check(train, name="train")
     found.check(holdout, name="holdout")
     assert found.train == digest_of(train)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_files_are_read_as_the_data_are(tmp_path: Path, separator: str) -> None:
+    source = tmp_path / "data.csv"
+    rows = [separator.join([f'"{1 + i % 9},00{i % 7}"', f"{i % 3}"]) for i in range(50)]
+    source.write_text("\n".join([separator.join("nk"), *rows]) + "\n")
+    parts = split(source, seed=1)
+    train, holdout, _ = write_split(parts, tmp_path / "parts")
+    read = [load_table(file)["n"] for file in (train, holdout)]
+    assert sorted(pd.concat(read)) == sorted(load_table(source)["n"])
+    assert digest_of(parts.train) == digest_of(train)
 
 
 def test_another_table_is_not_the_one_of_the_coins(tmp_path: Path) -> None:

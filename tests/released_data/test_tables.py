@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,25 @@ def test_columns_that_are_written_in_several_ways_agree() -> None:
         assert of is not None
         assert of["day"].tolist() == [*range(18262, 18282)]
         assert of["code"].tolist() == [*range(20)]
+
+
+def test_numbers_of_two_precisions_agree() -> None:
+    real = table().astype({"wage": np.float32})
+    loaded = load_released(real, table(), table(seed=2))
+    assert loaded.train["wage"].equals(loaded.synthetic["wage"])
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [("day", np.arange(43831, 43851)), ("sex", ["female", "male"] * 10), ("day", None)],
+)
+def test_a_column_that_is_written_in_another_way_is_a_warning(column: str, values: Any) -> None:
+    days = pd.Series(pd.date_range("2020-01-01", periods=20))
+    tables = [table(seed=seed).assign(day=days) for seed in range(3)]
+    if values is not None:
+        tables[1][column] = values
+    warned = [text for text in load_released(*tables).warnings if "write these columns" in text]
+    assert [f"in {column}: write" in text for text in warned] == [True] * (values is not None)
 
 
 def test_a_category_of_the_holdout_alone_is_one_of_the_population() -> None:
