@@ -75,8 +75,7 @@ IN_TORCH = [by_torch, by_torch_bits]
     [
         by_mask,
         by_those_that_are_out,
-        *(pytest.param(one, marks=pytest.mark.ci) for one in (*WAYS, by_torch)),
-        pytest.param(by_torch_bits, marks=pytest.mark.slow),
+        *(pytest.param(one, marks=pytest.mark.ci) for one in (*WAYS, *IN_TORCH)),
     ],
 )
 def test_a_poisson_sub_sample_is_followed_however_it_is_written(chosen: Any) -> None:
