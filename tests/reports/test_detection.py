@@ -44,7 +44,7 @@ def public_release(seed: int) -> pd.DataFrame:
     return SCHEMA.canonical(public_table(RECORDS, rng_of(seed, "sample")))
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "leak", [leak for leak in LEAKS if leak.fact is None], ids=lambda leak: leak.name
 )
@@ -68,7 +68,7 @@ def test_a_planted_generator_is_honest_without_the_target_and_not_with_it(leak: 
     assert changed >= (8 if leak.certainty is Certainty.SURE else 1)
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [*planted_c.LEAKS, *planted_d.LEAKS], ids=lambda leak: leak.name)
 def test_the_statistic_of_a_leak_is_larger_with_the_target(leak: Leak) -> None:
     assert leak.fact is not None
