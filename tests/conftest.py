@@ -88,6 +88,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages and projects come first: the longest tests, at whose end all cores should be busy."""
+    items.sort(key=lambda item: item.path.parent != HERE)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
     """One search for garbage at the end, and not the five of pytest: each takes a second."""
@@ -164,7 +169,7 @@ def worlds(kept_worlds: KeptWorlds) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def program() -> Iterator[Program]:
     """`dpaudit` in processes of their own that start quickly."""
     from program import forked_programs

@@ -130,7 +130,7 @@ def acted(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.ci
 def test_the_action_audits_what_it_is_given(tmp_path: Path) -> None:
-    common = {"DATA": "sample:breast-cancer", "MODELS": "20", "OUT": "run", "EPSILON": "0.5"}
+    common = {"DATA": "sample:breast-cancer", "MODELS": "24", "OUT": "run", "EPSILON": "0.5"}
     found = acted(tmp_path, GENERATOR="null", ARGUMENTS="--fail-on violation -q", **common)
     assert found.returncode == 0, found.stderr
     report = (tmp_path / "run" / "report.md").read_text()

@@ -21,7 +21,7 @@ KINDS = (
 )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the campaign needs Linux")
 def test_a_handful_of_faults_loses_nothing(tmp_path: Path) -> None:
     words = [sys.executable, str(CAMPAIGN), "--faults", "1", "--only", *KINDS]

@@ -71,7 +71,7 @@ def test_a_whole_audit_in_a_notebook(tmp_path: Path) -> None:
     )  # a class without a file is compared
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_the_notebook_of_the_examples_gives_what_it_shows(tmp_path: Path) -> None:
     """Rows of its audits by their labels: networks are trained a little otherwise elsewhere."""
     shown = nbformat.read(SHOWN, as_version=4)

@@ -90,7 +90,7 @@ def loaded() -> None:
     Such a session takes this process's workers, and so a fraction of the time of one of its own.
     """
     data = pd.DataFrame({"age": range(20, 50), "income": range(30)})
-    audit_by_keywords("null", data, shadow_models=20, attacks=QUICK_ATTACKS, jobs=1)
+    audit_by_keywords("null", data, shadow_models=24, attacks=QUICK_ATTACKS, jobs=1)
     replay("laplace-histogram", data, parameters={"column": "age"}, fits=1)
     data.to_feather(written := io.BytesIO())
     pd.read_feather(written)
@@ -209,7 +209,7 @@ def test_other():
     ("ci", "ini", "arguments", "runs"),
     [
         ("", "", [], False),
-        pytest.param("false", "", ["-n", "2"], False, marks=pytest.mark.ci),
+        pytest.param("false", "", ["-n", "2"], False, marks=pytest.mark.slow),
         ("false", "", [], False),
         ("", "dpaudit_scale = smoke", [], False),
         ("true", "", [], True),
@@ -401,7 +401,7 @@ def test_what_an_audit_proves_may_not_rise_above_the_baseline(pytester: pytest.P
 
 
 @pytest.mark.usefixtures("loaded")
-@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_an_audit_that_nothing_has_changed_is_not_run_again(
     pytester: pytest.Pytester, workers: str
 ) -> None:
@@ -428,6 +428,7 @@ def synthesize(data, n_rows, seed):
 """
 
 
+@pytest.mark.usefixtures("loaded")
 @pytest.mark.ci
 def test_an_upgrade_of_the_library_under_test_is_audited(pytester: pytest.Pytester) -> None:
     """Version 2.0 prints whether the record is there."""
@@ -443,7 +444,8 @@ def test_an_upgrade_of_the_library_under_test_is_audited(pytester: pytest.Pytest
         (info / "RECORD").write_text(f"mylib.py,sha256={version},99\n")
 
     def audited() -> str:
-        return str(pytester.runpytest_subprocess("-W", "error").stdout)
+        kill_workers()  # they have imported the version before
+        return str(pytester.runpytest_inprocess("-W", "error").stdout)
 
     pytester.makeini(f"[pytest]\npythonpath = {site}\n")
     pytester.makepyfile(
@@ -466,7 +468,7 @@ def test_mine(dp_audit):
 
 @pytest.mark.ci
 @pytest.mark.usefixtures("loaded")
-@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.ci)])
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_a_session_in_github_actions_has_its_audits_in_the_summary_of_the_job(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
@@ -573,11 +575,12 @@ def test_tables(dp_audit):
     done.stdout.fnmatch_lines(["*REPLAY of *::test_tables: *  claimed epsilon 1, *"])
 
 
+@pytest.mark.usefixtures("loaded")
 @pytest.mark.ci
 def test_why_a_result_is_not_kept_is_said(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(HONEST + "\n\ndef unused(name):\n    return __import__(name)\n")
     for _ in range(2):
-        done = pytester.runpytest_subprocess("-W", "error")
+        done = pytester.runpytest_inprocess("-W", "error")
         done.stdout.fnmatch_lines(
             ["CONSISTENT *(not kept in the cache: test_*.py may load code*(__import__, line *))"]
         )

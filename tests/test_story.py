@@ -71,7 +71,7 @@ def test_promise(dp_audit):
 """
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_shortcut_fails_the_suite_by_name_shows_in_the_baseline_and_can_be_drawn(
     pytester: pytest.Pytester,
 ) -> None:

@@ -39,11 +39,16 @@ _HINTS: Final = re.compile(rf"\b(?:{'|'.join([*_LOADERS, *_RUNNERS])})\b")
 def imported_names(source: bytes) -> frozenset[str]:
     """The top-level names of modules that Python source imports; also some named in docstrings."""
     text = _text(source)
-    names = set(_NAMED.findall(text))
-    for origin, listed in _STATEMENT.findall(text):
+    names = set[str]()
+    # Most lines have no import, and a search for this word is many times faster than the patterns.
+    lines = "\n".join(line for line in text.split("\n") if "import" in line)
+    for origin, listed in _STATEMENT.findall(lines):
         names.update([origin] if origin else _LISTED.findall(listed))
-    for listed in _PLUGINS.findall(text):
-        names.update(re.findall(r"[\"'](\w+)", listed))
+    if any(f"{name}(" in text for name in _BY_NAME):
+        names.update(_NAMED.findall(text))
+    if "pytest_plugins" in text:
+        for listed in _PLUGINS.findall(text):
+            names.update(re.findall(r"[\"'](\w+)", listed))
     return frozenset(names)
 
 

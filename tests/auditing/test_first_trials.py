@@ -65,7 +65,7 @@ THREE_DEATHS = "its worker process died in each of 3 attempts"
         *((misspells, game, SPELLED) for game in GAMES),
         (dies, "one run", f"{THREE_DEATHS} (signal 11, SIGSEGV)"),
         pytest.param(dies, "records", THREE_DEATHS, marks=pytest.mark.slow),
-        pytest.param(dies, "two worlds", THREE_DEATHS, marks=pytest.mark.ci),
+        pytest.param(dies, "two worlds", THREE_DEATHS, marks=pytest.mark.slow),
         pytest.param(exits, "one run", f"{THREE_DEATHS} (exit code 7)", marks=pytest.mark.slow),
     ],
 )

@@ -62,7 +62,7 @@ def test_its_honest_twin_is_not_flagged(name: str) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", list(LEAKS))
+@pytest.mark.parametrize("name", ["association", pytest.param("busiest", marks=pytest.mark.slow)])
 def test_without_keys_no_attack_on_each_table_shows_it(name: str) -> None:
     found = audit_by_keywords(WithoutKeys(LEAKS[name]()), hospital(1), shadow_models=60, **FAST)
     assert found.verdict is not dpaudit.Verdict.VIOLATION

@@ -228,6 +228,7 @@ def test_a_worker_that_is_killed_once_changes_no_result(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIES_ONCE", str(tmp_path / "died"))
+    kill_workers()  # those of an earlier test have not got the variable
     found = probed(spec_of(dies_once, table), tmp_path / "killed")
     assert (tmp_path / "died").exists()
     assert found == probed(spec_of(noise, table), tmp_path / "undisturbed")

@@ -48,6 +48,7 @@ def test_tables_and_links_are_given_as_often_as_there_are_any() -> None:
     assert planned.exit_code == ExitCode.PASS, planned.output
 
 
+@pytest.mark.usefixtures("worlds")
 def test_a_replay_takes_tables_and_links() -> None:
     done = invoke("replay", *AUDIT[1:6], *OF_REPLAY, "--fits", "60", "--json")
     assert done.exit_code == ExitCode.VIOLATION, done.output

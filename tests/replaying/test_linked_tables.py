@@ -85,10 +85,10 @@ def test_leaks_of_a_patient_are_violations_in_more_fits(generator: object) -> No
 @pytest.mark.parametrize(
     ("generator", "kept"),
     [
-        pytest.param(CountedByCoin(VISITS), 1, marks=pytest.mark.ci),
-        pytest.param(CountedByTurns(VISITS), 1, marks=pytest.mark.ci),
+        pytest.param(CountedByCoin(VISITS), 1, marks=pytest.mark.slow),
+        (CountedByTurns(VISITS), 1),
         (CountedByPatient(VISITS), VISITS),
-        pytest.param(CountedByOneAfterAnother(VISITS), VISITS, marks=pytest.mark.ci),
+        pytest.param(CountedByOneAfterAnother(VISITS), VISITS, marks=pytest.mark.slow),
     ],
 )
 def test_rows_that_are_kept_by_coins_accuse_nobody(generator: Counted, kept: int) -> None:

@@ -55,9 +55,9 @@ def test_a_patient_of_one_row_costs_what_a_row_costs() -> None:
 @pytest.mark.parametrize(
     ("generator", "kept", "rows"),
     [
-        pytest.param(CountedByCoin(10), 1, 10, marks=pytest.mark.ci),
-        (CountedByTurns(10), 1, 10),
-        pytest.param(CountedByPatient(1), 10, 1, marks=pytest.mark.ci),
+        (CountedByCoin(10), 1, 10),
+        pytest.param(CountedByTurns(10), 1, 10, marks=pytest.mark.slow),
+        pytest.param(CountedByPatient(1), 10, 1, marks=pytest.mark.slow),
     ],
 )
 def test_rows_that_are_kept_by_coins_accuse_nobody(

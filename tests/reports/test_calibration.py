@@ -280,7 +280,7 @@ def test_the_mechanisms_keep_their_claims_exactly(name: str, truth: dpaudit.Priv
     assert hockey_stick(name, truth, 0.7 * truth.epsilon) > truth.delta + 0.03
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_quick_run_of_whole_audits_has_every_path_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

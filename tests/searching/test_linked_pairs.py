@@ -21,6 +21,8 @@ from dpaudit.results.verdict import Verdict
 from dpaudit.searching.examine import FindingKind
 from dpaudit.searching.pairs import base_pair, crowds, neighbouring_pairs
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 AGE = Column(name="age", kind=Kind.INTEGER, lower=0, upper=9)
 COST = Column(name="cost", kind=Kind.CONTINUOUS, lower=0, upper=10, missing=True)
 DRUG = Column(name="drug", kind=Kind.BINARY, categories=("a", "b"))

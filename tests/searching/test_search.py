@@ -21,6 +21,8 @@ from dpaudit.searching.record import SearchRecord, search_page
 from reports.search.planted import SCHEMA, Released, Synthesizer
 from reports.search.reported import REPORTED, ReportedSynthesizer
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 
 def searched(generator: Any, **settings: Any) -> SearchRecord:
     """A search of few pairs."""

@@ -21,15 +21,16 @@ CODE = tuple(ROOT / name for name in ("attacks", "dpaudit", "generators", "repor
 
 @contextmanager
 def looked_up_once() -> Iterator[None]:
-    """Remembers which versions are installed, and what code of this repository imports.
+    """Remembers what is installed, and what it and this repository's code import.
 
-    Reading both takes near half of a small audit. Code elsewhere, such as what a test has written,
+    Reading that takes near half of a small audit. Code elsewhere, such as what a test has written,
     is read each time.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(versions, "version", _version())
         patch.setattr(source, "releases", _releases())
         patch.setattr(source._Walk, "follow", _follow())
+        patch.setattr(source._Walk, "_read_module", _read_module())
         yield
 
 
@@ -61,6 +62,25 @@ def _follow() -> Any:
         vars(walk).update(ended[key])
 
     return follow
+
+
+def _read_module() -> Any:
+    real = source._Walk._read_module
+    installed: dict[str, tuple[str, list[Any]]] = {}
+
+    def read(walk: Any, name: str) -> None:
+        digest, before = f"{name} (files)", len(walk._todo)
+        if not _as_started():
+            real(walk, name)
+        elif name in installed:
+            walk.software[digest] = installed[name][0]
+            walk._todo += installed[name][1]
+        else:
+            real(walk, name)
+            if digest in walk.software:
+                installed[name] = walk.software[digest], walk._todo[before:]
+
+    return read
 
 
 def _as_started() -> bool:

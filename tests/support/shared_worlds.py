@@ -1,4 +1,4 @@
-"""Replays of tests take turns in the same processes of two worlds."""
+"""Replays and searches of tests take turns in the same processes of two worlds."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ class KeptWorlds(ExitStack):
     def __init__(self) -> None:
         super().__init__()
         self.free: list[Processes] = []
+
+    def keep(self, processes: Processes) -> None:
+        """Makes processes free for the next user, unless a generator has ended one of them."""
+        if all(world.session._process.poll() is None for world in processes.worlds.values()):
+            self.free.append(processes)
 
 
 @contextmanager
@@ -45,12 +50,13 @@ def shared_worlds(kept: KeptWorlds) -> Iterator[None]:
         try:
             yield found
         except GeneratorExit:  # `replay` takes the first record and asks for no other
-            kept.free.append(found)
+            kept.keep(found)
             raise
-        kept.free.append(found)
+        kept.keep(found)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "open_processes", opened)
+        patch.setattr("dpaudit.searching.run.open_processes", opened)
         patch.setattr(launching, "launch_worlds", lambda *_: nullcontext())
         yield
 
