@@ -6,20 +6,33 @@ import sqlite3
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
 from dpaudit.cli import options
 from dpaudit.cli.console import ExitCode, guard, results
-from dpaudit.errors import RegistryError, RunFolderError, SettingsError
+from dpaudit.errors import RegistryError, RunFolderError, SettingsError, TrialError
 from dpaudit.formatting import Row, counted, headed, labelled
 from dpaudit.model.setting import Option, Panel
 from dpaudit.versions import versions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpaudit.external.generator import WorkerGenerator
+    from dpaudit.external.session import WorkerSession
+
+T = TypeVar("T")
+_ROWS: Final = 20
+"""Number of rows requested of a worker."""
+_END_SECONDS: Final = 10.0
+"""Seconds for a worker to end after its standard input ends."""
+_SEED, _OTHER = 11, 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +185,6 @@ def _check_worker(
     from dpaudit.model.tables import load
     from dpaudit.plugins.named import library_named, named_generator
     from dpaudit.plugins.registry import parse_parameters
-    from dpaudit.probe.conformance import check_worker
 
     table = load(data, schema)
     library = library_named(worker.rpartition(":")[0] or worker)
@@ -186,11 +198,96 @@ def _check_worker(
     output, passed = results(), True
     claim = generator.claim.in_words if generator.claim else "no claim"
     output.print(f"{generator.hello.name}: {claim}; tables as {', '.join(generator.hello.formats)}")
-    for finding in check_worker(generator, table):
-        passed &= finding.passed
-        lines = labelled("ok" if finding.passed else "PROBLEM", finding.name, width=9)
-        if finding.detail:
-            lines += labelled("", finding.detail, width=9)
+    for name, problem in _requirements(generator, table.data):
+        passed &= not problem
+        lines = labelled("PROBLEM" if problem else "ok", name, width=9)
+        lines += labelled("", problem, width=9) if problem else []
         output.print("\n".join(lines))
     if not passed:
         raise typer.Exit(ExitCode.VIOLATION)
+
+
+def _requirements(generator: WorkerGenerator, data: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Each requirement of the protocol, and what the worker did instead; empty if it conforms.
+
+    Each check starts after a successful answer.
+    """
+    from dpaudit.external.session import short_session
+
+    with short_session(generator.start) as session:
+        for name, check in (
+            ("it synthesizes the rows that are asked for", _synthesizes),
+            ("the same seed gives the same table, another table in between", _repeats),
+            ("another seed gives another table", _varies),
+            ("a request it does not know is answered with an error", _unknown),
+            ("a table that is not there is answered with an error", _absent),
+            ("it serves as before after errors", _synthesizes),
+        ):
+            yield name, _problem(check, session, data)
+    yield "a fresh process gives the same table", _problem(_fresh, generator, data)
+    with short_session(generator.start) as session:
+        ended = session.ends_with_its_input(seconds=_END_SECONDS)
+        late = f"it still ran after {_END_SECONDS:g} s"
+        yield "it ends when its standard input does", "" if ended else late
+
+
+def _problem(check: Callable[[T, pd.DataFrame], str], subject: T, data: pd.DataFrame) -> str:
+    try:
+        return check(subject, data)
+    except TrialError as error:
+        return str(error)
+
+
+def _table(session: WorkerSession, data: pd.DataFrame, seed: int) -> pd.DataFrame:
+    from dpaudit.plugins.release import accept
+
+    given = session.synthesize(data, rows=_ROWS, seed=seed)
+    return accept(given, session.start.schema, _ROWS)
+
+
+def _synthesizes(session: WorkerSession, data: pd.DataFrame) -> str:
+    _table(session, data, _SEED)
+    return ""
+
+
+def _repeats(session: WorkerSession, data: pd.DataFrame) -> str:
+    first = _table(session, data, _SEED)
+    _table(session, data.iloc[1:].reset_index(drop=True), _OTHER)
+    if not session.hello.seedable or first.equals(_table(session, data, _SEED)):
+        return ""
+    return "the tables differ: something of a training stays behind, or it draws noise of its own"
+
+
+def _varies(session: WorkerSession, data: pd.DataFrame) -> str:
+    if _table(session, data, _SEED).equals(_table(session, data, _OTHER)):
+        return "the tables are equal: the seed is not used"
+    return ""
+
+
+def _unknown(session: WorkerSession, data: pd.DataFrame) -> str:
+    del data
+    return _refused(session, {"op": "sing", "id": -1})
+
+
+def _absent(session: WorkerSession, data: pd.DataFrame) -> str:
+    del data
+    return _refused(session, session.request(rows=_ROWS, seed=_SEED))  # its table is not written
+
+
+def _refused(session: WorkerSession, request: dict[str, Any]) -> str:
+    answer = session.ask(request, seconds=_END_SECONDS)
+    if "error" not in answer:
+        return f"it answered with {', '.join(sorted(answer))} instead of an error"
+    return "" if answer.get("id") == request["id"] else "its answer lacks the request's id"
+
+
+def _fresh(generator: WorkerGenerator, data: pd.DataFrame) -> str:
+    from dpaudit.external.session import short_session
+
+    with short_session(generator.start) as used:
+        _table(used, data, _OTHER)
+        after = _table(used, data, _SEED)
+    with short_session(generator.start) as fresh:
+        if not fresh.hello.seedable or after.equals(_table(fresh, data, _SEED)):
+            return ""
+    return "the tables differ: something of an earlier training stays behind"

@@ -17,7 +17,7 @@ from dpaudit.formatting import Row, aligned, did_you_mean, headed, labelled, one
 from dpaudit.model.choices import Access, WorstCase
 
 if TYPE_CHECKING:
-    from dpaudit.external.libraries import Library
+    from dpaudit.external.generator import Library
 
 
 class Group(StrEnum):
@@ -144,7 +144,7 @@ def _describe(name: str) -> None:
 
 
 def _show_method(library: Library, method: str) -> None:
-    from dpaudit.external.libraries import adapter_account
+    from dpaudit.external.generator import adapter_account
 
     library.check_method(method)
     account = adapter_account(library.adapter, library.methods[method])

@@ -45,27 +45,37 @@ class Commands(LazyGroup):
                 configured=True,
                 brief=_REPLAY,
             ),
-            "probe": Command("Cheap black-box checks, a handful of fits each."),
-            "trace": Command("Checks of training by PATE or DP-SGD."),
+            "probe": Command(
+                "Cheap black-box checks, a handful of fits each.", place="diagnosis:probe"
+            ),
+            "trace": Command("Checks of training by PATE or DP-SGD.", place="diagnosis:trace"),
             "utility": Command("Utility compared with noise and real data."),
         },
         "Audit a released table, without its generator": {
-            "split": Command("Random split into train and hold-out."),
+            "split": Command("Random split into train and hold-out.", place="tables:split"),
             "audit-data": Command("Members and copies in a released table."),
         },
         "Runs and reports": {
-            "report": Command("Report of a run, written again; figures and bounds."),
-            "explain": Command("Cause of a violation: the fix that removes the leak."),
-            "evidence": Command("A run as one file that others can check."),
-            "compare": Command("Several runs side by side, or version by version."),
+            "report": Command(
+                "Report of a run, written again; figures and bounds.", place="runs:report"
+            ),
+            "explain": Command(
+                "Cause of a violation: the fix that removes the leak.", place="diagnosis:explain"
+            ),
+            "evidence": Command("A run as one file that others can check.", place="runs:evidence"),
+            "compare": Command(
+                "Several runs side by side, or version by version.", place="runs:compare"
+            ),
         },
         "Released libraries": {
-            "env": Command("Pinned environments: list, create, remove."),
-            "bugs": Command("Real privacy bugs and their proofs."),
+            "env": Command("Pinned environments: list, create, remove.", place="libraries:env"),
+            "bugs": Command("Real privacy bugs and their proofs.", place="libraries:bugs"),
         },
         "Utilities": {
-            "schema": Command("Schema of a table, to be edited."),
-            "synthesize": Command("Synthetic rows as CSV, and their claim."),
+            "schema": Command("Schema of a table, to be edited.", place="tables:schema"),
+            "synthesize": Command(
+                "Synthetic rows as CSV, and their claim.", place="tables:synthesize"
+            ),
             "account": Command("Privacy cost of labels, their audit, and recorded calls."),
             "list": Command(
                 "Generators, attacks, libraries, bounds; one of them in full.",

@@ -29,7 +29,6 @@ from dpaudit.model.claim import (
     Quantity,
 )
 from dpaudit.results.leaks import Carrier, carrier, leaks_in
-from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (
     CURVE_FACTOR,
     FLOATING_POINT_REMEDY,
@@ -37,6 +36,7 @@ from dpaudit.results.phrases import (
     INFERRED,
     NOTHING_DETECTED,
     PUBLIC_SCHEMA,
+    changed_odds,
     detects_beyond_limit,
     detects_from,
     per_unit,
@@ -237,6 +237,12 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
         f"{printable(name)}: with {percent(worst.confidence)} confidence the true "
         f"{worst.claim.quantity.noun} is at least {proved}{in_odds(worst)}.",
     )
+
+
+def in_odds(result: AuditRecord | AuditBrief) -> str:
+    """How far a bound that proves a violation changes odds, as the end of a sentence; or empty."""
+    violated = result.verdict is Verdict.VIOLATION and exceeds_claim(result)
+    return changed_odds(result.claim, result.proved) if violated else ""
 
 
 def bound_of(audit: AuditBrief) -> str:

@@ -18,9 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from dpaudit.account.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
 from dpaudit.account.conversion import FloatArray, check_positive_delta, epsilon_from_rdp
-from dpaudit.account.moments import check_gamma, check_moments, check_votes, local_divergences
+from dpaudit.account.moments import (
+    PATE_SCRIPT_2017,
+    algorithm_1_moments,
+    check_gamma,
+    check_moments,
+    check_votes,
+    local_divergences,
+)
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim

@@ -31,7 +31,7 @@ from dpaudit.external.environments import (
     pip_reason,
     remove_environments,
 )
-from dpaudit.external.libraries import Library, adapter_account
+from dpaudit.external.generator import Library, adapter_account
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import named_generator

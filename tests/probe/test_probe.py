@@ -18,16 +18,15 @@ from typer.testing import CliRunner, Result
 import probed_toys as toys
 from documents import read_document
 from dpaudit.cli.console import ExitCode
+from dpaudit.cli.diagnosis import probe as command
 from dpaudit.cli.main import app
-from dpaudit.cli.probe import probe as command
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.probe import PROBES, ProbeReport, ProbeSettings, ProbeStatus, Severity, probe
 from dpaudit.probe.challenge import fewest_guesses, one_coin, rule
-from dpaudit.probe.form import permutation_p
-from dpaudit.probe.parameters import group_claim
+from dpaudit.probe.inputs import group_claim, permutation_p
 
 TOYS = toys.__file__
 

@@ -208,7 +208,7 @@ def test_any_record_comes_back_from_its_document(record: AuditRecord) -> None:
 
 HOMES = (
     *("comparison", "explain.explanation", "labels.audit"),
-    *("probe.result", "released_data.result", "replaying.record", "results.record"),
+    *("probe.run", "released_data.result", "replaying.record", "results.record"),
     "searching.record",
     *("trace.run", "usefulness.report", "auditing.plan"),
     *("evidence.check", "evidence.pack", "bugs.run"),
