@@ -46,7 +46,7 @@ from dpaudit.game.store import (
     specification_of,
 )
 from dpaudit.game.trial import Role
-from dpaudit.model.choices import EXPOSING, EngineName
+from dpaudit.model.choices import EXPOSING
 from dpaudit.model.claim import PrivacyClaim, require_epsilon
 from dpaudit.model.column import Unit
 from dpaudit.model.schema import Schema
@@ -378,11 +378,8 @@ def explain(
     *,
     suspects: Sequence[str] = (),
     shadow_models: int | None = None,
-    jobs: int | None = None,
-    engine: str = EngineName.LOCAL,
-    scheduler: str | None = None,
-    trial_timeout: float | None = None,
     on_progress: OnProgress = ignore_progress,
+    **machine: Any,
 ) -> Explanation:
     """Explains a violation: runs its audit again with one suspect fixed at a time.
 
@@ -390,11 +387,8 @@ def explain(
         path: The run folder of an audit that found one; the explanation is written beneath it.
         suspects: As for `inquire`.
         shadow_models: As for `inquire`.
-        jobs: Worker processes; one per available core if None.
-        engine: As for `dpaudit.audit`.
-        scheduler: As for `dpaudit.audit`.
-        trial_timeout: As for `dpaudit.audit`.
         on_progress: Called after every trial.
+        machine: Fields of `dpaudit.Machine`: jobs, engine, scheduler, trial_timeout.
 
     Returns:
         What fixing each suspect did to the leak.
@@ -404,14 +398,12 @@ def explain(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
-    machine = Machine(
-        jobs=jobs, engine=EngineName(engine), scheduler=scheduler, trial_timeout=trial_timeout
-    )
+    asked = Machine(**machine)
     inquiry = inquire(path, suspects=suspects, shadow_models=shadow_models)
     with workers_ended():
         return inquiry.conclude(
             [
-                inquiry.audit_fixed(name, jobs=machine, on_progress=on_progress)
+                inquiry.audit_fixed(name, jobs=asked, on_progress=on_progress)
                 for name in inquiry.suspects
             ]
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,7 @@ from dpaudit.formatting import (
 from dpaudit.game.target import choose_target
 from dpaudit.game.trial import reason_of
 from dpaudit.model.choices import Severity
-from dpaudit.model.claim import Neighbours, PrivacyClaim, StatedClaim, require_epsilon
+from dpaudit.model.claim import PrivacyClaim, StatedClaim, require_epsilon
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load, require_rows
@@ -375,18 +375,8 @@ def probe(
     *,
     schema: Schema | str | Path | None = None,
     parameters: Mapping[str, Any] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    neighbours: Neighbours | None = None,
-    target: str | None = None,
-    only: Sequence[str] = ProbeSettings.only,
-    rows: int | None = None,
-    records: int = ProbeSettings.records,
-    fits: int = ProbeSettings.fits,
-    confidence: float = ProbeSettings.confidence,
-    worker_memory: float | None = None,
-    seed: int = ProbeSettings.seed,
     on_progress: Callable[[ProbeResult], None] | None = None,
+    **settings: Any,
 ) -> ProbeReport:
     """Checks a generator from outside, with a handful of fits for each probe.
 
@@ -399,18 +389,9 @@ def probe(
         data: A table, a file, or "sample:NAME".
         schema: A schema or its file; inferred if None, and the report says so.
         parameters: Parameters of a generator given by name.
-        epsilon: As in `ProbeSettings`, like every argument below except `on_progress`.
-        delta: Delta of the claim.
-        neighbours: Neighbouring relation of the claim.
-        target: A record to watch, as row:N.
-        only: Ids of the probes to run; all by default.
-        rows: Synthetic records of each model.
-        records: Largest number of records to probe.
-        fits: Largest number of fits of one probe after its pilot.
-        confidence: In (0.5, 1).
-        worker_memory: As for `dpaudit.audit`.
-        seed: Root of every random stream.
         on_progress: Called with each result as soon as it is known.
+        settings: Fields of `ProbeSettings`: epsilon, delta, neighbours, target, only, rows,
+            records, fits, confidence, worker_memory, seed.
 
     Returns:
         The report.
@@ -418,21 +399,9 @@ def probe(
     Raises:
         InputError: If an argument is unusable.
     """
-    settings = ProbeSettings(
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        target=target,
-        only=only,
-        rows=rows,
-        records=records,
-        fits=fits,
-        confidence=confidence,
-        worker_memory=worker_memory,
-        seed=seed,
-    )
+    asked = ProbeSettings(**settings)
     return run_probes(
-        generator, data, settings, schema=schema, parameters=parameters, on_progress=on_progress
+        generator, data, asked, schema=schema, parameters=parameters, on_progress=on_progress
     )
 
 

@@ -219,10 +219,10 @@ def test_the_noise_of_a_promised_table_is_read_off_it(
     teachers: int, scale: float, mechanism: Mechanism
 ) -> None:
     accounted = AccountedNoise(mechanism, scale)
-    collector = Collector(1)
+    collector = Collector(pd.DataFrame(index=range(1)))
     collector.constant("gamma", 1 / scale)
     collector.promised(accounted.table(teachers).quantised())
-    found = accounted_noise(collector.finish(None, pd.DataFrame(), pd.DataFrame()))
+    found = accounted_noise(collector.finish(pd.DataFrame()))
     assert found is not None
     assert found.mechanism is mechanism
     assert found.scale == pytest.approx(scale, rel=1e-6)
@@ -244,7 +244,7 @@ def test_what_a_generator_cannot_be_told_about_is_refused() -> None:
         (lambda one: one.voted(np.array([1]), np.array([2])), "labels"),
     ):
         with pytest.raises(TrialError, match=wrong):
-            record(Collector(3))
+            record(Collector(pd.DataFrame(index=range(3))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,7 +297,7 @@ def test_a_report_is_a_pure_function_of_its_seed_and_fits_80_columns() -> None:
     assert max(map(len, str(first).splitlines())) <= 80
     assert json.loads(json.dumps(first.to_document(), allow_nan=False))["schema_version"] == 1
     assert str(first).startswith("VIOLATION  3 deviations from what the privacy proof ")
-    assert "\n\nVIOLATION no-pate\n" in str(first)
+    assert "\n\nno-pate (violation)\n" in str(first)
 
 
 GENERATOR = """
