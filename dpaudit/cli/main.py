@@ -53,7 +53,9 @@ class Commands(LazyGroup):
         },
         "Audit a released table, without its generator": {
             "split": Command("Random split into train and hold-out.", place="tables:split"),
-            "audit-data": Command("Members and copies in a released table."),
+            "audit-data": Command(
+                "Members and copies in a released table.", place="tables:audit_data"
+            ),
         },
         "Runs and reports": {
             "report": Command(

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from dpaudit.formatting import clipped, printable
 from dpaudit.model.choices import Severity
 from dpaudit.report import figures
-from dpaudit.report.svg import INK, Axes, Range, Style, tag, text
+from dpaudit.report.figures import INK, Axes, Range, Style, tag, text
 from dpaudit.results.structure import Picture
 
 _ROW: Final = 34.0
