@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpaudit.account.conversion import check_positive_delta
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import CurveClaim, Neighbours, PrivacyClaim, curve_points
-from dpaudit.model.setting import AT_LEAST_1, POSITIVE, NumberRange, check_number
+from dpaudit.model.setting import AT_LEAST_1, BETWEEN_0_AND_1, POSITIVE, NumberRange, check_number
 
 if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant
@@ -165,7 +164,7 @@ def _check_run(*, steps: int, rate: float, noise_multiplier: float, delta: float
     check_number("steps", steps, AT_LEAST_1)
     check_number("rate", rate, NumberRange(above=0, most=1))
     check_number("noise_multiplier", noise_multiplier, POSITIVE)
-    check_positive_delta(delta)
+    check_number("delta", delta, BETWEEN_0_AND_1)
 
 
 def _interpolate(points: dict[float, float], *, aim: float) -> float:

@@ -176,7 +176,7 @@ def from_document(kind: Any, document: Any) -> Any:
         later = [member.value for member in key] if issubclass(key, Enum) else []
         return {
             from_document(key, name): from_document(item, document.get(name))
-            for name in dict.fromkeys([*later, *document])
+            for name in dict.fromkeys([*document, *later])
         }
     if is_record(kind):
         given = {m.name: from_document(m.type, document.get(m.name)) for m in _members(kind)}

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from dpaudit.account.conversion import FloatArray, check_positive_delta, epsilon_from_rdp
+from dpaudit.account.conversion import FloatArray, epsilon_from_rdp
 from dpaudit.account.moments import (
     PATE_SCRIPT_2017,
     algorithm_1_moments,
@@ -30,6 +30,7 @@ from dpaudit.account.moments import (
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import BETWEEN_0_AND_1, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +146,7 @@ def sanitised_epsilon(
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    check_positive_delta(delta)
+    check_number("delta", delta, BETWEEN_0_AND_1)
     chosen = check_votes(votes, teachers=table.teachers)
     local = local_divergences(table, [release.order])[:, 0]
     smooth = smooth_sensitivity(local, beta=release.beta)[chosen].sum()
