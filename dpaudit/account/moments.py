@@ -56,7 +56,7 @@ def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
     votes = np.asarray(counts, dtype=np.float64)
     if votes.ndim == 0 or votes.shape[-1] < 2 or not np.all((votes >= 0) & np.isfinite(votes)):
         raise SettingsError("vote counts must not be negative, for two classes or more")
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     gaps = gamma * (votes.max(axis=-1, keepdims=True) - votes)
     terms = (2.0 + gaps) / 4.0 * np.exp(-gaps)
     # The winner's own term, (2 + 0) / 4, is not part of the sum. Sorting it away instead of
@@ -67,7 +67,7 @@ def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
 
 def theorem_3_limit(gamma: float) -> float:
     """The q from which on Theorem 3 proves nothing: (e^2g - 1) / (e^4g - 1) = 1 / (e^2g + 1)."""
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     return float(scipy.special.expit(-2.0 * gamma))
 
 
@@ -126,7 +126,7 @@ def data_independent_moments(*, gamma: float, moments: ArrayLike) -> FloatArray:
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     moment = check_moments(moments)
     concentrated = 2.0 * gamma**2 * moment * (moment + 1.0)
     return np.asarray(np.minimum(concentrated, 2.0 * gamma * moment), dtype=np.float64)
@@ -193,15 +193,6 @@ def exact_moments(table: VoteTable, votes: ArrayLike, *, moments: ArrayLike) -> 
     moment = check_moments(moments)
     counts = check_votes(votes, teachers=table.teachers)
     return np.asarray((local_divergences(table, moment + 1.0) * moment)[counts])
-
-
-def check_gamma(gamma: float) -> None:
-    """Refuses an inverse noise scale that is not positive and finite.
-
-    Raises:
-        SettingsError: If the scale is refused.
-    """
-    check_number("gamma", gamma, POSITIVE)
 
 
 def check_moments(moments: ArrayLike) -> FloatArray:

@@ -1,4 +1,4 @@
-"""`dpaudit probe`, `trace` and `explain`: black-box checks, recorded training, cause of a leak."""
+"""`dpaudit probe`, `trace`, `explain` and `utility`: what else is asked of a generator."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ from dpaudit.cli.console import (
     show,
     spell_options,
     suggest_resuming,
+    write_named,
     write_pages,
 )
 from dpaudit.formatting import Row
 from dpaudit.model.setting import Option
 from dpaudit.probe.catalogue import ProbeSettings
+from dpaudit.usefulness.settings import UtilitySettings
 
 
 @guard
@@ -164,3 +166,53 @@ def explain(
     again = Row("reproduce", explanation.reproduce, whole=True)
     show(explanation, json=json, quiet=quiet, rows=[report, again])
     raise typer.Exit(ExitCode.PASS if explanation.removed_by else ExitCode.INCONCLUSIVE)
+
+
+TestOption = Annotated[
+    str | None,
+    option(
+        metavar="FILE",
+        help="Real rows to test on. Default: a part of --data that no model is trained on.",
+    ),
+]
+
+
+@guard
+@options.reads_tables
+@options.takes_settings()
+def utility(
+    *,
+    generator: options.GeneratorName,
+    data: options.Data,
+    schema: options.SchemaFile = None,
+    parameter: options.Parameters = None,
+    epsilon: options.OwnEpsilon = None,
+    delta: options.OwnDelta = None,
+    test: TestOption = None,
+    settings: UtilitySettings,
+    markdown: options.Markdown = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Measures how useful synthetic tables are, compared with noise and real data.
+
+    The exit code is 3 if they are not shown to be better than noise.
+    """
+    from dpaudit.auditing.progress_bar import ConsoleProgress
+    from dpaudit.usefulness import run_utility
+
+    require_folders(markdown=markdown)
+    with ConsoleProgress(messages(), quiet=quiet) as progress:
+        report = run_utility(
+            generator,
+            data,
+            settings,
+            schema=schema,
+            parameters=options.built_with(parameter, epsilon, delta),
+            test=test,
+            on_progress=lambda step: progress.show(*step),
+        )
+    if markdown is not None:
+        write_named(markdown, report.to_markdown(), option="markdown")
+    show(report, json=json, quiet=quiet)
+    raise typer.Exit(ExitCode.PASS if report.main.beats_noise else ExitCode.INCONCLUSIVE)

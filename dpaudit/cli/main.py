@@ -49,7 +49,9 @@ class Commands(LazyGroup):
                 "Cheap black-box checks, a handful of fits each.", place="diagnosis:probe"
             ),
             "trace": Command("Checks of training by PATE or DP-SGD.", place="diagnosis:trace"),
-            "utility": Command("Utility compared with noise and real data."),
+            "utility": Command(
+                "Utility compared with noise and real data.", place="diagnosis:utility"
+            ),
         },
         "Audit a released table, without its generator": {
             "split": Command("Random split into train and hold-out.", place="tables:split"),

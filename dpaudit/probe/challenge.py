@@ -39,6 +39,7 @@ from dpaudit.plugins.protocols import (
     Generator,
     Job,
     Model,
+    ModelBatch,
     World,
     trains_many,
 )
@@ -303,12 +304,9 @@ class Trainer:
     ) -> list[pd.DataFrame]:
         """`tables` for a generator that trains many models at once."""
         tables: dict[int, pd.DataFrame] = {}
-        for chunk in _chunks(generator, fits):
-            mine = [fits[position] for position in chunk]
-            with _globals(mine[0]):
-                batch = generator.fit_many(self._given(data), [_job(fit) for fit in mine])
-                raw = batch.sample_many(rows, [fit.sample_seed for fit in mine])
-            stack = accept_stack(raw, schema, rows, models=len(mine))
+        for chunk, batch in self._batches(generator, data, fits):
+            raw = batch.sample_many(rows, [fits[position].sample_seed for position in chunk])
+            stack = accept_stack(raw, schema, rows, models=len(chunk))
             for position, values in zip(chunk, stack, strict=True):
                 accept_values(values, schema)
                 tables[position] = table_of(values, schema)
@@ -333,12 +331,21 @@ class Trainer:
                 yield from self._alone(generator, data, fit)
             return
         models: dict[int, Model] = {}
-        for chunk in _chunks(generator, fits):
-            mine = [fits[position] for position in chunk]
-            with _globals(mine[0]):
-                batch = generator.fit_many(self._given(data), [_job(fit) for fit in mine])
+        for chunk, batch in self._batches(generator, data, fits):
             models |= {position: batch[i] for i, position in enumerate(chunk)}
         yield from (models[position] for position in range(len(fits)))
+
+    def _batches(
+        self, generator: BatchGenerator, data: pd.DataFrame, fits: Sequence[Fit]
+    ) -> Iterator[tuple[list[int], ModelBatch]]:
+        """Yields models that were trained together, to be sampled while they control the streams.
+
+        With each batch come the positions of its fits.
+        """
+        for chunk in _chunks(generator, fits):
+            with _globals(fits[chunk[0]]):
+                jobs = [_job(fits[position]) for position in chunk]
+                yield chunk, generator.fit_many(self._given(data), jobs)
 
     def _alone(self, generator: Generator, data: pd.DataFrame, fit: Fit) -> Iterator[Model]:
         """Yields one model, to be sampled while it controls the global streams."""

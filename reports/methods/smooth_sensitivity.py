@@ -22,7 +22,6 @@ from dpaudit.account.conversion import FloatArray, epsilon_from_rdp
 from dpaudit.account.moments import (
     PATE_SCRIPT_2017,
     algorithm_1_moments,
-    check_gamma,
     check_moments,
     check_votes,
     local_divergences,
@@ -30,7 +29,7 @@ from dpaudit.account.moments import (
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.setting import BETWEEN_0_AND_1, check_number
+from dpaudit.model.setting import BETWEEN_0_AND_1, POSITIVE, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +217,7 @@ def pate_script_smooth_sensitivity(
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     _check_beta(beta)
     moment = check_moments(moments)
     votes = np.sort(np.asarray(counts))
