@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import PanelledCommand, SuggestingGroup
+from dpaudit.cli.command import PanelledCommand, command_group
 from dpaudit.cli.console import ExitCode, guard, messages, results, suggest_resuming
 from dpaudit.errors import RegistryError, SettingsError
 from dpaudit.external.environments import (
@@ -38,13 +38,7 @@ if TYPE_CHECKING:
     from dpaudit.bugs.bug import Bug
     from dpaudit.bugs.run import BugEnding
 
-env = typer.Typer(
-    cls=SuggestingGroup,
-    add_completion=False,
-    help="Manages the pinned Python environments of libraries.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+env = command_group("Manages the pinned Python environments of libraries.")
 
 Name = Annotated[
     str,
@@ -146,12 +140,8 @@ def _named(name: str) -> Environment:
     )
 
 
-bugs = typer.Typer(
-    cls=SuggestingGroup,
-    add_completion=False,
-    help="Lists real privacy bugs of released software; `run ID` proves one.",
-    invoke_without_command=True,
-    rich_markup_mode=None,
+bugs = command_group(
+    "Lists real privacy bugs of released software; `run ID` proves one.", bare=True
 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
+from dpaudit.cli.command import DefaultingGroup, PanelledCommand, command_group, option
 from dpaudit.cli.console import ExitCode, guard, results, show, write_named
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import io_reason
@@ -309,12 +309,8 @@ class _Group(DefaultingGroup):
     takes_argument = True
 
 
-evidence = typer.Typer(
-    cls=_Group,
-    add_completion=False,
-    help="Writes a finished audit as one file (the default command), or verifies such a file.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+evidence = command_group(
+    "Writes a finished audit as one file (the default command), or verifies such a file.", _Group
 )
 
 

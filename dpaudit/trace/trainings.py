@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -109,19 +109,19 @@ class Trace:
 
     claim: PrivacyClaim | None
     data: pd.DataFrame
-    synthetic: pd.DataFrame = field(default_factory=pd.DataFrame)
-    iterations: Sequence[Mapping[ReaderId, Reading]] = ()
+    synthetic: pd.DataFrame = field(init=False)
+    iterations: Sequence[Mapping[ReaderId, Reading]] = field(init=False)
     constants: dict[str, float] = field(default_factory=dict)
     scaling: dict[str, tuple[float, ...]] = field(default_factory=dict)
     label_counts: tuple[int, ...] | None = None
     renewed: list[bool] = field(default_factory=list)
     promised: VoteTable | None = None
-    ones: IntArray = field(default_factory=partial(np.empty, 0, np.int64))
-    labels: IntArray = field(default_factory=partial(np.empty, 0, np.int64))
-    noise: Mapping[NoiseOn, FloatArray] = field(default_factory=dict)
+    ones: IntArray = field(init=False)
+    labels: IntArray = field(init=False)
+    noise: Mapping[NoiseOn, FloatArray] = field(init=False)
     charges: list[Charge] = field(default_factory=list)
     sums: list[GradientSum] = field(default_factory=list)
-    fed: Mapping[Stage, FloatArray] = field(default_factory=dict)
+    fed: Mapping[Stage, FloatArray] = field(init=False)
     unrounded: FloatArray | None = None
 
     def readings(self, reader: Reader) -> dict[int, Reading]:
