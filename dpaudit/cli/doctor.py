@@ -116,7 +116,7 @@ def _plugin_findings() -> Iterator[tuple[bool, str]]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             named = plugins(group)
-        yield bool(named), f"{group}: {', '.join(name for name, _ in named)}"
+        yield bool(named), f"{group}: {', '.join(named)}"
         for warning in caught:
             yield False, str(warning.message)
 

@@ -89,7 +89,7 @@ def _registered(group: str, account: Callable[[object], str]) -> dict[str, str]:
         named = plugins(group)
     for warning in caught:
         messages().print(f"warning: {warning.message}")
-    entries = {name: account(value) for name, value in named}
+    entries = {name: account(value) for name, value in named.items()}
     for name in entries:
         missing = missing_extra(name, group)
         if missing is not None:

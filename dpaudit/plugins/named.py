@@ -231,7 +231,7 @@ def libraries() -> list[Library]:
     """Every registered library; a broken one causes a warning."""
     from dpaudit.external.generator import Library
 
-    return [value for _, value in plugins(LIBRARIES) if isinstance(value, Library)]
+    return [value for value in plugins(LIBRARIES).values() if isinstance(value, Library)]
 
 
 def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]:
