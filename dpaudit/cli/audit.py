@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from dpaudit.results.record import AuditRecord
     from dpaudit.results.result import AuditResult
 
+_MEGABYTE = 10**6
+_MAY_SHOW = "may show a leak that few rows hide"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
@@ -181,10 +184,6 @@ def summarise(result: AuditRecord) -> None:
     excerpt = render_excerpt(result, most_bytes=MOST_OF_SUMMARY - 2)
     if reason := append_to_step_summary(excerpt + "\n\n"):
         messages().print(f"note: {reason}")
-
-
-_MEGABYTE = 10**6
-_MAY_SHOW = "may show a leak that few rows hide"
 
 
 def print_plan(

@@ -25,6 +25,19 @@ if TYPE_CHECKING:
     from dpaudit.comparison import Comparison, Reference
     from dpaudit.results.result import AuditResult
 
+Out = Annotated[
+    list[Path] | None,
+    option(
+        "-o",
+        "--out",
+        metavar="FILE",
+        help="File to write as well: .html, .md, .svg (the figure), .json; for a "
+        "paper .csv and .tex (the table); repeatable.",
+        panel=Panel.OUTPUT,
+    ),
+]
+_KINDS = (".html", ".md", ".svg", ".json", ".csv", ".tex")
+
 
 @dataclass(frozen=True, kw_only=True)
 class FigureOptions:
@@ -170,19 +183,6 @@ def _print_bounds(
         results().print("\n".join(lines_of(asked, bounds.bounds)))
 
 
-Out = Annotated[
-    list[Path] | None,
-    option(
-        "-o",
-        "--out",
-        metavar="FILE",
-        help="File to write as well: .html, .md, .svg (the figure), .json; for a "
-        "paper .csv and .tex (the table); repeatable.",
-        panel=Panel.OUTPUT,
-    ),
-]
-
-
 @guard
 def compare(
     runs: Annotated[
@@ -269,9 +269,6 @@ def _natural_key(path: Path) -> list[tuple[int, str]]:
     """Sort key that puts v9 before v10: numbers by value, the rest by letters."""
     parts = re.findall(r"\d+|\D+", path.name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
-
-
-_KINDS = (".html", ".md", ".svg", ".json", ".csv", ".tex")
 
 
 def _check_kind(file: Path) -> None:

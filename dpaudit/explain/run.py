@@ -72,6 +72,9 @@ from dpaudit.seeds import rng_of
 
 MOST_TOGETHER: Final = 32
 """Models that a shuffled batch trains at once: its table holds the rows of each."""
+FOLDER = "explain"
+"""Where the fixed generators' audits go, below the run folder."""
+FILE = "explain.json"
 
 
 def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
@@ -202,11 +205,6 @@ class ShuffledBatch(Shuffled):
 
 def _shuffle(rows: IntArray, seed: int | None) -> IntArray:
     return rng_of(seed, "row order").permutation(rows)
-
-
-FOLDER = "explain"
-"""Where the fixed generators' audits go, below the run folder."""
-FILE = "explain.json"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,20 @@ _RUNNERS: Final = frozenset({"exec", "eval", "os.system", "os.popen"})
 _PROGRAMS: Final = frozenset({"subprocess", "ctypes", "cffi", "runpy", "imp"})
 """Modules that run code other than Python modules."""
 _HINTS: Final = re.compile(rf"\b(?:{'|'.join([*_LOADERS, *_RUNNERS])})\b")
+MOST_FILES = 1000
+"""Most files of a package that are read; for a larger one, such as torch, sizes are compared."""
+MOST_BYTES = 2**24
+"""Most bytes of a package that are read."""
+_KNOWN_BY_RELEASE: Final = frozenset(
+    {"dpaudit", "numpy", "pandas", "pytest", "_pytest", "scipy", "sklearn", "statsmodels", "torch"}
+)
+"""Packages that almost every audit imports: reading their files would take half of the time."""
+_OWN: Final = Path(__file__).resolve().parents[1]
+_STDLIB: Final = Path(sysconfig.get_path("stdlib")).resolve()
+_SUFFIXES: Final = tuple(importlib.machinery.all_suffixes())
+_SITE_FOLDERS: Final = frozenset({"site-packages", "dist-packages"})
+_Content: TypeAlias = tuple[str, int, str]
+"""Name, size and digest of a file."""
 
 
 @lru_cache(maxsize=2048)
@@ -111,20 +125,6 @@ def _mentioned(node: ast.AST) -> str:
 def _text(source: bytes) -> str:
     """Source as text in which every logical line is one line."""
     return source.decode("utf-8", "replace").replace("\r", "\n").replace("\\\n", " ")
-
-
-MOST_FILES = 1000
-"""Most files of a package that are read; for a larger one, such as torch, sizes are compared."""
-MOST_BYTES = 2**24
-"""Most bytes of a package that are read."""
-_KNOWN_BY_RELEASE: Final = frozenset(
-    {"dpaudit", "numpy", "pandas", "pytest", "_pytest", "scipy", "sklearn", "statsmodels", "torch"}
-)
-"""Packages that almost every audit imports: reading their files would take half of the time."""
-_OWN: Final = Path(__file__).resolve().parents[1]
-_STDLIB: Final = Path(sysconfig.get_path("stdlib")).resolve()
-_SUFFIXES: Final = tuple(importlib.machinery.all_suffixes())
-_SITE_FOLDERS: Final = frozenset({"site-packages", "dist-packages"})
 
 
 def source_digest(value: object) -> str | None:
@@ -349,10 +349,6 @@ class _Walk:
         for file in files:
             if whole and file.suffix == ".py":
                 self._todo += sorted(imported_names(file.read_bytes()))
-
-
-_Content: TypeAlias = tuple[str, int, str]
-"""Name, size and digest of a file."""
 
 
 def _content(file: Path, *, whole: bool = True) -> _Content:

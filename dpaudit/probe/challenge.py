@@ -51,6 +51,15 @@ from dpaudit.seeds import Stream, seeded_globals
 SCHEMA = "schema"
 _MISSING = "missing"
 Number = float | str | bool
+PILOTS: Final = 3
+"""Fits of each side that choose the feature to guess from."""
+_SPARE: Final = 0.01
+"""Share of wrong guesses tolerated by an alarm; at least one guess."""
+_MOST_GUESSES: Final = 4096
+_AT_ONCE: Final = 4
+"""An alarm's feasibility is checked after this many fits, if models are trained one by one."""
+_TEST: Final = 1000
+"""Number of the test's first fit; those of the pilot are lower."""
 
 
 class Observation(NamedTuple):
@@ -446,17 +455,6 @@ class Variation:
             return None
         what = "missing" if set(columns) <= set(self.missing()) else "the same value"
         return f"{listed(columns)}: {what} in every row of every fit, which follows nothing"
-
-
-PILOTS: Final = 3
-"""Fits of each side that choose the feature to guess from."""
-_SPARE: Final = 0.01
-"""Share of wrong guesses tolerated by an alarm; at least one guess."""
-_MOST_GUESSES: Final = 4096
-_AT_ONCE: Final = 4
-"""An alarm's feasibility is checked after this many fits, if models are trained one by one."""
-_TEST: Final = 1000
-"""Number of the test's first fit; those of the pilot are lower."""
 
 
 class Coin(NamedTuple):

@@ -50,6 +50,16 @@ _ROUNDING: Final = 1e-6
 """Floating-point error of a whole number."""
 _MORE: Final = 13
 """Rows requested in addition to those of the table."""
+_GROUP_EPSILON = 0.05
+"""Epsilon for all records together in the probe `epsilon-ignored`."""
+_DELTAS = (1e-12, 0.1)
+"""Far apart, so any noise that depends on delta differs."""
+REFUSALS: Final = (InputError, BudgetError, ValueError)
+"""Exceptions by which a generator refuses a setting."""
+_TRIED: Final = 3
+"""Records tried, one after another."""
+_PILOT: Final = 10
+"""Number of the first pilot fit; lower ones are already used."""
 
 
 def settings_follow_rows(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
@@ -363,18 +373,6 @@ def permutation_p(values: FloatArray) -> float:
     np.put_along_axis(picked, deals, 1.0, axis=1)
     statistics = np.abs(picked @ standard).max(axis=1)
     return float(np.mean(statistics >= statistics[0] * (1.0 - 1e-12)))
-
-
-_GROUP_EPSILON = 0.05
-"""Epsilon for all records together in the probe `epsilon-ignored`."""
-_DELTAS = (1e-12, 0.1)
-"""Far apart, so any noise that depends on delta differs."""
-REFUSALS: Final = (InputError, BudgetError, ValueError)
-"""Exceptions by which a generator refuses a setting."""
-_TRIED: Final = 3
-"""Records tried, one after another."""
-_PILOT: Final = 10
-"""Number of the first pilot fit; lower ones are already used."""
 
 
 def epsilon_ignored(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:

@@ -22,6 +22,11 @@ _BARS: Final[tuple[Style, ...]] = (
     {"fill": figures.MEMBER, "stroke": figures.MEMBER},
     {"fill": "white", "stroke": figures.OTHER, "stroke_width": 1.2},
 )
+_CHECK_ROW: Final = 18.0
+_BOX: Final = 12.0
+_STEP: Final = 15.0
+_CROSS: Final = "M3 3l6 6m0 -6l-6 6"
+_SLASH: Final = "M3 9l6 -6"
 
 
 class ChartRow(NamedTuple):
@@ -145,13 +150,6 @@ def _swatch(mark: str) -> str:
         "claim": tag("path", d=f"M{middle:g} -6V6", stroke=figures.CLAIM, stroke_width=3),
         "allowed": tag("rect", **box, fill=figures.GREY),
     }[mark]
-
-
-_CHECK_ROW: Final = 18.0
-_BOX: Final = 12.0
-_STEP: Final = 15.0
-_CROSS: Final = "M3 3l6 6m0 -6l-6 6"
-_SLASH: Final = "M3 9l6 -6"
 
 
 class CheckEnding(StrEnum):

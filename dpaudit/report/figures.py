@@ -28,6 +28,35 @@ _ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 Style: TypeAlias = dict[str, str | float]
 """Attributes of elements, hyphens as underscores."""
+MEMBER, OTHER, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
+_PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
+# Narrow on purpose: the picture keeps legible letters when scaled down to a phone.
+WIDTH = 346
+MARGIN = 8
+LETTER = 0.58 * FONT_SIZE
+"""Approximate width of a letter, to reserve room for names."""
+GREY = "#cccccc"
+"""Colour of the range beyond the limit, in which nothing can be proved."""
+_DARK = (
+    "<style>@media (prefers-color-scheme: dark) "
+    "{ svg { filter: invert(1) hue-rotate(180deg) } }</style>"
+)
+SWATCH = 20.0
+"""Width of the marks of a legend."""
+LEGEND_ROW = 15.0
+"""Height of a row of a legend."""
+_PERMITTED: Style = {
+    "fill": _PALE_CLAIM,
+    "stroke": CLAIM,
+    "stroke_width": 1.4,
+    "stroke_dasharray": "5 3",
+}
+_CHANCE: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
+_BAND: Style = {"fill": MEMBER, "fill_opacity": 0.22, "stroke": "none"}
+_ATTACK: Style = {"stroke": MEMBER, "stroke_width": 2}
+_CHOSEN: Style = {"fill": "white", "stroke": INK, "stroke_width": 2, "r": 4}
+_ROC_SIDE = 222
+_ROC_LEFT = 62
 
 
 class Range(NamedTuple):
@@ -178,25 +207,6 @@ class Axes:
 
 def _shown(value: float) -> str:
     return f"{value:g}".replace("-", "\N{MINUS SIGN}")
-
-
-MEMBER, OTHER, CLAIM = "#b3420f", "#1f4e79", "#6a1b9a"
-_PALE_IN, _PALE_CLAIM = "#fbe3d6", "#efe6f4"
-# Narrow on purpose: the picture keeps legible letters when scaled down to a phone.
-WIDTH = 346
-MARGIN = 8
-LETTER = 0.58 * FONT_SIZE
-"""Approximate width of a letter, to reserve room for names."""
-GREY = "#cccccc"
-"""Colour of the range beyond the limit, in which nothing can be proved."""
-_DARK = (
-    "<style>@media (prefers-color-scheme: dark) "
-    "{ svg { filter: invert(1) hue-rotate(180deg) } }</style>"
-)
-SWATCH = 20.0
-"""Width of the marks of a legend."""
-LEGEND_ROW = 15.0
-"""Height of a row of a legend."""
 
 
 class SvgDrawing(NamedTuple):
@@ -388,16 +398,6 @@ def _scores(result: AuditRecord) -> SvgDrawing:
         )
     rows, bottom = below(entries, lower)
     return SvgDrawing([*elements, *rows], bottom, f"{listed} The table below has the counts.")
-
-
-_PERMITTED: Style = {"fill": _PALE_CLAIM, "stroke": CLAIM, "stroke_width": 1.4}
-_PERMITTED |= {"stroke_dasharray": "5 3"}
-_CHANCE: Style = {"stroke": INK, "stroke_width": 1.2, "stroke_dasharray": "1 2"}
-_BAND: Style = {"fill": MEMBER, "fill_opacity": 0.22, "stroke": "none"}
-_ATTACK: Style = {"stroke": MEMBER, "stroke_width": 2}
-_CHOSEN: Style = {"fill": "white", "stroke": INK, "stroke_width": 2, "r": 4}
-_ROC_SIDE = 222
-_ROC_LEFT = 62
 
 
 def _roc(result: AuditRecord) -> SvgDrawing:

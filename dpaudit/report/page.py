@@ -73,6 +73,7 @@ EXPLANATION: Final[tuple[Clause, ...]] = (
     _SIDE_CHANNELS,
 )
 """Clauses for an explained violation."""
+_INDENT: Final = "  "
 
 
 def audit_clauses(*, guesses_secret: bool) -> tuple[Clause, ...]:
@@ -156,9 +157,6 @@ def standards(clauses: tuple[Clause, ...]) -> Block:
         ),
         table=ReportTable(("Clause", "Asks for", "Section of this report"), clauses),
     )
-
-
-_INDENT: Final = "  "
 
 
 class Step(NamedTuple):

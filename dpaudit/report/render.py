@@ -49,6 +49,12 @@ _WHOLE_WORD = 16
 """Largest length of a word that fits any column."""
 _NAME_PARTS = re.compile(r"(?<=[:/_])(?=\w)|(?<=[a-z])(?=[A-Z])")
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+MARKDOWN_FILE = "report.md"
+_COLORS: Final = {
+    Verdict.VIOLATION: "red",
+    Verdict.CONSISTENT: "blue",  # not green: it is no evidence of privacy
+    Verdict.MEASURED: "blue",
+}
 
 
 def render_html(result: AuditRecord) -> str:
@@ -193,9 +199,6 @@ def _fence(code: str) -> Markup:
     return Markup(f"{fence}sh\n{code}\n{fence}")
 
 
-MARKDOWN_FILE = "report.md"
-
-
 def write_reports(result: AuditRecord, folder: Path) -> None:
     """Writes report.html and report.md; readers see the old or the new files, never partial ones.
 
@@ -303,13 +306,6 @@ def _properties(result: AuditRecord) -> Iterator[tuple[str, str]]:
     yield "confidence", f"{result.confidence:g}"
     yield "seed", f"{result.seed}"
     yield "reproduce", result.reproduce
-
-
-_COLORS: Final = {
-    Verdict.VIOLATION: "red",
-    Verdict.CONSISTENT: "blue",  # not green: it is no evidence of privacy
-    Verdict.MEASURED: "blue",
-}
 
 
 def badge(result: AuditRecord) -> str:

@@ -21,6 +21,8 @@ FLOATING_POINT_REMEDY: Final = (
 )
 """What ends a leak in floating point."""
 NOTHING_DETECTED: Final = "detects no leak with 80 % power"
+_LARGEST = 1e6
+"""Above this, only the order of magnitude of a factor is shown."""
 
 
 def relation(neighbours: Neighbours, unit: str | None = None) -> str:
@@ -77,10 +79,6 @@ def too_narrow(power: Power, claim: Claim) -> str:
 def detects_beyond_limit(power: Power) -> bool:
     """Whether the smallest leak that an audit detects is larger than the bound it can prove."""
     return power.detectable is not None and power.detectable > power.max_provable
-
-
-_LARGEST = 1e6
-"""Above this, only the order of magnitude of a factor is shown."""
 
 
 def changed_odds(claim: Claim, proved: float | None) -> str:

@@ -29,6 +29,15 @@ _FULLER: Final = 1.2
 _SEEN: Final = 0.9
 """No record moved only counts as shown if this share has a known teacher in both runs."""
 _SHOWN: Final = 6
+_OWN: Final = {"teachers": "teachers-from-rows", "batch": "batch-from-rows"}
+_OTHER: Final = "constant-from-rows"
+_PENALTY: Final = "gradient_penalty"
+_USUAL_PENALTY: Final = 10.0
+_WIDE: Final = 2.0
+"""Bounds at least so far apart are not those of numbers left in [0, 1]."""
+_ROUNDING: Final = 1e-6
+_FEWEST: Final = 100
+"""Fewest inputs for which the limiting Kolmogorov-Smirnov distribution is exact enough."""
 
 
 def readers(trainings: Trainings) -> Iterator[CheckOutcome]:
@@ -284,17 +293,6 @@ def _owners(assigned: Assignment) -> IntArray:
     for index, reading in assigned.parts.items():
         owners[reading.rows] = index
     return owners
-
-
-_OWN: Final = {"teachers": "teachers-from-rows", "batch": "batch-from-rows"}
-_OTHER: Final = "constant-from-rows"
-_PENALTY: Final = "gradient_penalty"
-_USUAL_PENALTY: Final = 10.0
-_WIDE: Final = 2.0
-"""Bounds at least so far apart are not those of numbers left in [0, 1]."""
-_ROUNDING: Final = 1e-6
-_FEWEST: Final = 100
-"""Fewest inputs for which the limiting Kolmogorov-Smirnov distribution is exact enough."""
 
 
 def constants(trainings: Trainings) -> Iterator[CheckOutcome]:

@@ -41,6 +41,27 @@ _LABELS: Final = "labels-not-from-votes"
 _ON_LABELS: Final = "noise-gaussian-on-labels"
 _FEWEST_FOR_SCALE: Final = 30
 _SCALES: Final = ("noise-scale-inverted", "noise-wrong-scale")
+_BEYOND: Final = float(stats.norm.isf(ERROR / 20))
+"""Standard errors; a spare factor of 20 allows for the ratio being only roughly normal."""
+_DISAGREES: Final = "accountant-disagrees"
+_ONE_NOISE: Final = "one-noise-charged-as-two"
+_IDS: Final = ("accountant-missing-log", "accountant-exponent-slip", _DISAGREES)
+_TOLERANCE: Final = 1e-6
+_TINY: Final = 1e-300
+"""Replaces a log moment of 0 or less in a factor."""
+_CORRECT: Final = "Algorithm 1"
+"""Name of the way without deviations."""
+_RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
+    "": (),
+    "unconditioned": (Deviation.UNCONDITIONED,),
+    "half": (Deviation.HALF,),
+    "accountant-missing-log": (Deviation.MISSING_LOG,),
+    "accountant-exponent-slip": (Deviation.EXPONENT_SLIP,),
+}
+"""Ways of using the term of Theorem 3, by their finding; the first three are not findings."""
+_QUERIES: Final = "queries-not-accounted"
+_EXCEEDED: Final = "budget-exceeded"
+_DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")
 
 
 class Law(StrEnum):
@@ -62,8 +83,6 @@ _SHAPES: Final = {
     Law.NORMAL: _Shape(math.sqrt(2 / math.pi), math.sqrt(1 - 3 / math.pi)),
     Law.LAPLACE: _Shape(math.sqrt(1 / 2), math.sqrt(1 / 2) / 2),
 }
-_BEYOND: Final = float(stats.norm.isf(ERROR / 20))
-"""Standard errors; a spare factor of 20 allows for the ratio being only roughly normal."""
 
 
 def laws_of(draws: FloatArray) -> tuple[Law, ...]:
@@ -367,28 +386,6 @@ def _scale(mechanism: Mechanism, margin: float, wrong: float) -> float | None:
     if excess(lowest) <= 0.0 or excess(highest) >= 0.0:
         return None
     return float(margin / math.exp(brentq(excess, lowest, highest, xtol=1e-15, rtol=1e-14)))
-
-
-_DISAGREES: Final = "accountant-disagrees"
-_ONE_NOISE: Final = "one-noise-charged-as-two"
-_IDS: Final = ("accountant-missing-log", "accountant-exponent-slip", _DISAGREES)
-_TOLERANCE: Final = 1e-6
-_TINY: Final = 1e-300
-"""Replaces a log moment of 0 or less in a factor."""
-_CORRECT: Final = "Algorithm 1"
-"""Name of the way without deviations."""
-
-_RULES: Final[Mapping[str, tuple[Deviation, ...]]] = {
-    "": (),
-    "unconditioned": (Deviation.UNCONDITIONED,),
-    "half": (Deviation.HALF,),
-    "accountant-missing-log": (Deviation.MISSING_LOG,),
-    "accountant-exponent-slip": (Deviation.EXPONENT_SLIP,),
-}
-"""Ways of using the term of Theorem 3, by their finding; the first three are not findings."""
-_QUERIES: Final = "queries-not-accounted"
-_EXCEEDED: Final = "budget-exceeded"
-_DELTAS: Final = ("delta-xor", "delta-multiplied", "delta-ignored")
 
 
 class Cost(NamedTuple):
