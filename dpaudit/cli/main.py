@@ -34,7 +34,9 @@ class Commands(LazyGroup):
 
     sections: ClassVar = {
         "Audit a generator": {
-            "demo": Command("Two toy audits in a minute: one finds a violation."),
+            "demo": Command(
+                "Two toy audits in a minute: one finds a violation.", place="audit:demo"
+            ),
             "audit": Command(
                 "Empirical epsilon of a generator, from shadow models.",
                 configured=True,
@@ -83,9 +85,11 @@ class Commands(LazyGroup):
             "account": Command("Privacy cost of labels, their audit, and recorded calls."),
             "list": Command(
                 "Generators, attacks, libraries, bounds; one of them in full.",
-                place="list:list_registered",
+                place="installation:list_registered",
             ),
-            "doctor": Command("State of this installation, or of a worker."),
+            "doctor": Command(
+                "State of this installation, or of a worker.", place="installation:doctor"
+            ),
         },
     }
 

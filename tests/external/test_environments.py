@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.auditing.entry import audit_by_keywords
-from dpaudit.cli.doctor import _environment_findings
+from dpaudit.cli.installation import _environment_findings
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
