@@ -217,11 +217,12 @@ def example() -> dict[str, Any]:
 
     Keys that came later and may be null are null, as in any result of before.
     """
-    from dpaudit.results.document import complete
+    from dpaudit.results.document import from_document
     from dpaudit.results.record import AuditRecord
 
     found = json.loads((HERE / "results" / "example.json").read_text("utf-8"))
-    document: dict[str, Any] = complete(AuditRecord, found)
+    record: AuditRecord = from_document(AuditRecord, found)
+    document: dict[str, Any] = record.to_document()
     return document
 
 

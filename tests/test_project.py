@@ -103,7 +103,7 @@ def test_entry_points_resolve_to_documented_classes(group: str) -> None:
     from dpaudit.plugins.registry import plugins
 
     registered = CONFIG["project"]["entry-points"][group]
-    found = dict(plugins(group))
+    found = plugins(group)
     assert set(registered) <= set(found)
     for name in registered:
         assert inspect.getdoc(found[name]), f"{name} has no docstring"

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from dpaudit.report.figures import LEGEND_ROW, legend, standalone
-from dpaudit.report.svg import INK, Axes, Range, tag, text
+from dpaudit.report.figures import INK, LEGEND_ROW, Axes, Range, legend, standalone, tag, text
 from reports import markdown
 
 _RESULTS: Final = Path(__file__).resolve().parents[1] / "reports"

@@ -11,12 +11,18 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy
 
-from dpaudit.account.conversion import check_positive_delta
-from dpaudit.account.vote_table import VoteTable, check_teachers, method_named, vote_table, wrong_at
+from dpaudit.account.vote_table import VoteTable, vote_table, wrong_at
 from dpaudit.errors import BudgetError, SettingsError
-from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method
+from dpaudit.model.choices import CLEAR_MAJORITY, Mechanism, Method, member_named
 from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange, check_number
+from dpaudit.model.setting import (
+    AT_LEAST_0,
+    AT_LEAST_1,
+    BETWEEN_0_AND_1,
+    POSITIVE,
+    NumberRange,
+    check_number,
+)
 
 _MOST_LABELS: Final = 10**12
 """Largest number of labels: far more than any training can use."""
@@ -106,8 +112,8 @@ def calibrate(
             is given, or the budget pays for no label.
     """
     check_number("epsilon", epsilon, POSITIVE)
-    check_positive_delta(delta)
-    check_teachers(k)
+    check_number("delta", delta, BETWEEN_0_AND_1)
+    check_number("teachers", k, AT_LEAST_1, whole=True)
     check_number("consensus", consensus, NumberRange(above=0.5, most=1))
     if (labels is None) == (accuracy is None):
         raise SettingsError("give either the number of labels or the accuracy of a label")
@@ -165,8 +171,8 @@ def calibrate_gaussian(*, mu: float, delta: float, k: int, accuracy: float, most
         SettingsError: If an argument is outside its range.
     """
     check_number("mu", mu, POSITIVE)
-    check_positive_delta(delta)
-    check_teachers(k)
+    check_number("delta", delta, BETWEEN_0_AND_1)
+    check_number("teachers", k, AT_LEAST_1, whole=True)
     accurate_scale = scale_of_accuracy(Mechanism.GAUSSIAN, k=k, accuracy=accuracy)
     labels = max(1, min(most, int((accurate_scale * mu) ** 2)))
 
@@ -289,7 +295,7 @@ def prospect(
         SettingsError: If a share or the method is unknown.
     """
     table = plan.table
-    proof = method_named(method)
+    proof = member_named("method", Method, method)
     if proof is Method.BEST:
         by_rdp = table.epsilon(plan.labels, delta=plan.delta, method=Method.RDP)
         proof = Method.RDP if by_rdp <= plan.epsilon else Method.PLD
@@ -323,7 +329,7 @@ def priced(
         SettingsError: If an argument is outside its range.
     """
     check_number("labels", labels, AT_LEAST_1)
-    check_positive_delta(delta)
+    check_number("delta", delta, BETWEEN_0_AND_1)
     table = vote_table(mechanism, k, scale).quantised()
     epsilon = table.epsilon(labels, delta=delta, method=method)
     return LabelPlan(mechanism, k, labels, scale, epsilon, delta)

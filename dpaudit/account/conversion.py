@@ -56,7 +56,7 @@ def epsilon_from_moments(moments: ArrayLike, alpha: ArrayLike, *, delta: float) 
         )
     if not np.all((moment > 0.0) & np.isfinite(moment)) or np.any(np.isnan(log_moment)):
         raise SettingsError("a moment is not positive or a log moment is NaN: correct the curve")
-    check_positive_delta(delta)
+    check_number("delta", delta, BETWEEN_0_AND_1)
     return float(np.min((log_moment - np.log(delta)) / moment))
 
 
@@ -94,7 +94,7 @@ def epsilon_from_rdp(orders: ArrayLike, rdp: ArrayLike, *, delta: float) -> floa
         raise SettingsError("a Rényi order is not a finite number above 1: drop it")
     if not np.all(divergence >= 0.0):
         raise SettingsError("a Rényi divergence is negative or NaN: correct the curve")
-    check_delta(delta)
+    check_number("delta", delta, DELTA)
     if np.any(-np.expm1(-divergence) <= delta**2):
         return 0.0
     if delta == 0.0:
@@ -119,7 +119,8 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    _check_budget(epsilon, delta)
+    check_number("epsilon", epsilon, POSITIVE)
+    check_number("delta", delta, BETWEEN_0_AND_1)
     high = 1.0
     while gaussian_delta(epsilon, high) < delta:
         high *= 2.0
@@ -145,7 +146,8 @@ def concentrated_rho(*, epsilon: float, delta: float) -> float:
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    _check_budget(epsilon, delta)
+    check_number("epsilon", epsilon, POSITIVE)
+    check_number("delta", delta, BETWEEN_0_AND_1)
 
     def excess(log_rho: float) -> float:
         return epsilon_from_rdp(ORDERS, math.exp(log_rho) * ORDERS, delta=delta) - epsilon
@@ -157,26 +159,3 @@ def concentrated_rho(*, epsilon: float, delta: float) -> float:
         low -= 1.0
     log_root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-12)) if low < high else high
     return _SAFE * math.exp(log_root)
-
-
-def _check_budget(epsilon: float, delta: float) -> None:
-    check_number("epsilon", epsilon, POSITIVE)
-    check_positive_delta(delta)
-
-
-def check_delta(delta: float) -> None:
-    """Refuses a delta outside [0, 1).
-
-    Raises:
-        SettingsError: If `delta` is out of range.
-    """
-    check_number("delta", delta, DELTA)
-
-
-def check_positive_delta(delta: float) -> None:
-    """Refuses a delta outside (0, 1).
-
-    Raises:
-        SettingsError: If `delta` is out of range.
-    """
-    check_number("delta", delta, BETWEEN_0_AND_1)

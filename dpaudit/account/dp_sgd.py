@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpaudit.account.conversion import check_positive_delta
 from dpaudit.errors import SettingsError
+from dpaudit.model.choices import member_named
 from dpaudit.model.claim import CurveClaim, Neighbours, PrivacyClaim, curve_points
-from dpaudit.model.setting import AT_LEAST_1, POSITIVE, NumberRange, check_number
+from dpaudit.model.setting import AT_LEAST_1, BETWEEN_0_AND_1, POSITIVE, NumberRange, check_number
 
 if TYPE_CHECKING:
     from dp_accounting import PrivacyAccountant
@@ -71,9 +71,7 @@ def dp_sgd_claim(
         ClaimError: If nothing can be claimed: the cost is 0 (delta covers it) or infinite.
     """
     _check_run(steps=steps, rate=rate, noise_multiplier=noise_multiplier, delta=delta)
-    if method not in list(DpSgdMethod):
-        raise SettingsError(f"`method` is {method!r}: use {', '.join(DpSgdMethod)}")
-    proof = DpSgdMethod(method)
+    proof = member_named("method", DpSgdMethod, method)
     if proof is DpSgdMethod.RDP and neighbours is Neighbours.REPLACE_ONE:
         raise SettingsError(
             "method rdp has no proof for replace-one neighbours under Poisson sampling: use pld"
@@ -165,7 +163,7 @@ def _check_run(*, steps: int, rate: float, noise_multiplier: float, delta: float
     check_number("steps", steps, AT_LEAST_1)
     check_number("rate", rate, NumberRange(above=0, most=1))
     check_number("noise_multiplier", noise_multiplier, POSITIVE)
-    check_positive_delta(delta)
+    check_number("delta", delta, BETWEEN_0_AND_1)
 
 
 def _interpolate(points: dict[float, float], *, aim: float) -> float:

@@ -1,4 +1,4 @@
-"""PATE's moments accountant: the cost of a noisy argmax on the actual votes.
+"""PATE's moments accountant, correct, and as the PATE-GAN paper and its implementations have it.
 
 The moment of order l is alpha(l) = l D_{l+1}(M(D) || M(D')), the log of the moment generating
 function of the privacy loss (Abadi et al. 2016), summed over queries and turned into epsilon by
@@ -9,20 +9,28 @@ A moment computed from votes is itself a function of the private data. It bounds
 only, from the table that voted to each of its neighbours: for the other direction the neighbour's
 own votes count. So an auditor compares with the larger epsilon of both worlds, and neither may be
 published.
+
+Algorithm 1 of Jordon, Yoon and van der Schaar 2019, "PATE-GAN: Generating Synthetic Data with
+Differential Privacy Guarantees", is for reproduction: `dpaudit trace` recognises its mistakes, and
+published generators report its number. Do not use it to account for a new mechanism: the exact
+data-independent `VoteTable.epsilon` is releasable, and lower at the noise that small budgets need.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from enum import StrEnum
 from typing import Final
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from dpaudit.account.conversion import FloatArray
+from dpaudit.account.conversion import FloatArray, epsilon_from_moments
 from dpaudit.account.vote_table import IntArray, VoteTable
 from dpaudit.errors import SettingsError
-from dpaudit.model.setting import POSITIVE, check_number
+from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import AT_LEAST_1, POSITIVE, check_number
 
 _LARGEST_EXPONENT: Final = 1.0
 """Up to this exponent a moment is computed as its excess over 1, beyond it in logarithms."""
@@ -48,7 +56,7 @@ def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
     votes = np.asarray(counts, dtype=np.float64)
     if votes.ndim == 0 or votes.shape[-1] < 2 or not np.all((votes >= 0) & np.isfinite(votes)):
         raise SettingsError("vote counts must not be negative, for two classes or more")
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     gaps = gamma * (votes.max(axis=-1, keepdims=True) - votes)
     terms = (2.0 + gaps) / 4.0 * np.exp(-gaps)
     # The winner's own term, (2 + 0) / 4, is not part of the sum. Sorting it away instead of
@@ -59,7 +67,7 @@ def wrong_label_probability(counts: ArrayLike, *, gamma: float) -> FloatArray:
 
 def theorem_3_limit(gamma: float) -> float:
     """The q from which on Theorem 3 proves nothing: (e^2g - 1) / (e^4g - 1) = 1 / (e^2g + 1)."""
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     return float(scipy.special.expit(-2.0 * gamma))
 
 
@@ -118,7 +126,7 @@ def data_independent_moments(*, gamma: float, moments: ArrayLike) -> FloatArray:
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     moment = check_moments(moments)
     concentrated = 2.0 * gamma**2 * moment * (moment + 1.0)
     return np.asarray(np.minimum(concentrated, 2.0 * gamma * moment), dtype=np.float64)
@@ -187,15 +195,6 @@ def exact_moments(table: VoteTable, votes: ArrayLike, *, moments: ArrayLike) -> 
     return np.asarray((local_divergences(table, moment + 1.0) * moment)[counts])
 
 
-def check_gamma(gamma: float) -> None:
-    """Refuses an inverse noise scale that is not positive and finite.
-
-    Raises:
-        SettingsError: If the scale is refused.
-    """
-    check_number("gamma", gamma, POSITIVE)
-
-
 def check_moments(moments: ArrayLike) -> FloatArray:
     """Returns the moments as an array [L].
 
@@ -219,3 +218,146 @@ def check_votes(votes: ArrayLike, *, teachers: int) -> IntArray:
     if count.dtype.kind not in "iu" or count.ndim != 1 or np.any((count < 0) | (count > teachers)):
         raise SettingsError(f"the votes are not a flat list of counts in 0..{teachers}")
     return count.astype(np.int64)
+
+
+PAPER_MOMENTS: Final = 100
+"""Moments 1..L of most implementations; `updated` has 20, PATE's script of 2017 has 8."""
+
+
+class Deviation(StrEnum):
+    """Deviations of an accountant from `pate_moments`; each concerns one term of the minimum."""
+
+    UNCAPPED = "accountant-uncapped"
+    """The term 2 g l is left out: loose, never wrong."""
+    UNCONDITIONED = "accountant-unconditioned"
+    """Theorem 3's formula at every q: may under-count, even below 0, from its limit on."""
+    HALF = "accountant-half"
+    """Theorem 3's formula wherever q < 1/2: the same hole, smaller."""
+    MISSING_LOG = "accountant-missing-log"
+    """Theorem 3's formula without its logarithm, at every q (borealis, smartnoise): loose."""
+    EXPONENT_SLIP = "accountant-exponent-slip"
+    """e^(2 g (l-1) + 1) for e^(2 g l), every q, cut at 0 (synthcity): too small if 2 g > 1."""
+
+
+AS_PUBLISHED: Final = frozenset({Deviation.UNCAPPED, Deviation.UNCONDITIONED})
+"""The paper's Algorithm 1, and `updated`."""
+PATE_SCRIPT_2017: Final = frozenset({Deviation.HALF})
+"""The analysis script released with PATE (Papernot et al. 2017)."""
+BOREALIS_SMARTNOISE: Final = frozenset({Deviation.UNCAPPED, Deviation.MISSING_LOG})
+"""The implementations of these names."""
+SYNTHCITY: Final = frozenset({Deviation.UNCAPPED, Deviation.EXPONENT_SLIP})
+"""The implementation of this name."""
+
+_RULES_FOR_Q: Final = frozenset(Deviation) - {Deviation.UNCAPPED}
+
+
+def algorithm_1_moments(
+    counts: ArrayLike, *, gamma: float, moments: ArrayLike, deviations: Collection[Deviation]
+) -> FloatArray:
+    """Log moments of each query, as an accountant with these deviations computes them.
+
+    If the formula has no value (the logarithm of a negative number), the other terms count.
+
+    Args:
+        counts: Votes of each query for each class, shape [..., classes].
+        gamma: Inverse scale of the Laplace noise on each count, positive and finite.
+        moments: Moments l, positive and finite, shape [L].
+        deviations: Deviations from `pate_moments`; at most one of them says how Theorem 3 is
+            used. None at all gives `pate_moments`.
+
+    Returns:
+        Shape [..., L]; with some deviations these are not bounds and may be negative.
+
+    Raises:
+        SettingsError: If an argument is outside its range or deviations contradict each other.
+    """
+    chosen = frozenset(deviations)
+    if len(chosen & _RULES_FOR_Q) > 1:
+        raise SettingsError(
+            f"`deviations` {', '.join(sorted(chosen & _RULES_FOR_Q))} contradict each other: "
+            "Theorem 3 is used in one way"
+        )
+    moment = check_moments(moments)
+    q = wrong_label_probability(counts, gamma=gamma)
+    caps = data_independent_moments(gamma=gamma, moments=moment)
+    if Deviation.UNCAPPED in chosen:
+        caps = 2.0 * gamma**2 * moment * (moment + 1.0)
+    # fmin passes over NaN: a formula without a value is not a term of the minimum.
+    return np.fmin(caps, _third_term(q, gamma, moment, chosen))
+
+
+def algorithm_1_claim(
+    votes: ArrayLike,
+    *,
+    teachers: int,
+    gamma: float,
+    delta: float,
+    moments: int = PAPER_MOMENTS,
+    deviations: Collection[Deviation] = AS_PUBLISHED,
+) -> PrivacyClaim:
+    """The epsilon that Algorithm 1 reports for the votes that were cast. For reproduction.
+
+    Only the given queries count; to reproduce an implementation that forgets some, leave them out.
+    An auditor computes this in both worlds and compares with the larger.
+
+    Args:
+        votes: Number of teachers that voted 1 in each query, integers in 0..k, shape [T].
+        teachers: The number k of teachers, at least 1.
+        gamma: Inverse noise scale that is accounted for (the paper's lambda), positive.
+        delta: The delta of the statement, in (0, 1).
+        moments: The number L of moments 1..L, at least 1.
+        deviations: Deviations from correct accounting, by default those of the paper itself.
+
+    Returns:
+        A data-dependent claim: not releasable, and with some deviations not even true.
+
+    Raises:
+        SettingsError: If an argument is outside its range or deviations contradict each other.
+        ClaimError: If the reported epsilon is not positive: the accountant credited privacy instead
+            of charging it.
+    """
+    check_number("teachers", teachers, AT_LEAST_1)
+    ones = check_votes(votes, teachers=teachers)
+    check_number("moments", moments, AT_LEAST_1)
+    orders = np.arange(1, moments + 1, dtype=np.float64)
+    total = algorithm_1_moments(
+        np.stack([teachers - ones, ones], axis=-1),
+        gamma=gamma,
+        moments=orders,
+        deviations=deviations,
+    ).sum(axis=0)
+    deviation_names = ", ".join(sorted(deviations)) or "none"
+    return PrivacyClaim(
+        epsilon=epsilon_from_moments(orders, total, delta=delta),
+        delta=delta,
+        data_dependent=True,
+        source=(
+            f"data-dependent, not releasable: Algorithm 1 of PATE-GAN on the {ones.size} votes of "
+            f"{teachers} teachers that were cast, gamma {gamma:g}, moments 1 to {moments} added "
+            f"up, Abadi et al.'s conversion; deviations from correct accounting: {deviation_names}"
+        ),
+    )
+
+
+def _third_term(
+    q: FloatArray, gamma: float, moment: FloatArray, deviations: frozenset[Deviation]
+) -> FloatArray:
+    """The term of the minimum that depends on the votes, shape [..., L]; NaN: no value."""
+    rule = deviations & _RULES_FOR_Q
+    if not rule:
+        return theorem_3_moments(q, gamma=gamma, moments=moment)
+    slip = Deviation.EXPONENT_SLIP in rule
+    exponent = 2.0 * gamma * (moment - 1.0) + 1.0 if slip else 2.0 * gamma * moment
+    wrong = q[..., None]
+    # Computed as in the implementations, rounding included, to reproduce their number.
+    with np.errstate(all="ignore"):
+        ratio = (1.0 - wrong) / (1.0 - np.exp(2.0 * gamma) * wrong)
+        moment_generating = (1.0 - wrong) * ratio**moment + wrong * np.exp(exponent)
+        if Deviation.MISSING_LOG in rule:
+            return np.asarray(moment_generating)
+        logarithm = np.log(moment_generating)
+    if slip:
+        return np.asarray(np.maximum(logarithm, 0.0))
+    if Deviation.HALF in rule:
+        return np.where(wrong < 0.5, logarithm, np.inf)
+    return np.asarray(logarithm)

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
-from dpaudit.account.vote_table import VoteTable, check_scale, vote_table
+from dpaudit.account.vote_table import VoteTable, vote_table
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.choices import Mechanism
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.setting import AT_LEAST_1, NumberRange, check_number
+from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class NoisyMax(ABC):
     def __post_init__(self) -> None:
         check_number("teachers", self.teachers, AT_LEAST_1)
         check_number("classes", self.classes, NumberRange(least=2))
-        check_scale(self.scale)
+        check_number("scale", self.scale, POSITIVE)
 
     @cached_property
     def table(self) -> VoteTable | None:
@@ -93,7 +93,7 @@ class NoisyMax(ABC):
         Raises:
             SettingsError: If an argument is outside its range.
         """
-        _check_count("labels", labels, least=0)
+        check_number("labels", labels, AT_LEAST_0, whole=True)
         if self.table is not None:
             return self.table.epsilon(labels, delta=delta)
         rdp = epsilon_from_rdp(ORDERS, labels * self._rdp_of_counts(ORDERS), delta=delta)
@@ -212,10 +212,10 @@ class ConfidentNoisyMax:
     checks: int
 
     def __post_init__(self) -> None:
-        check_scale(self.check_scale)
-        _check_count("checks", self.checks, least=1)
+        check_number("scale", self.check_scale, POSITIVE)
+        check_number("checks", self.checks, AT_LEAST_1, whole=True)
         # Generators draw integer noise, which meets a whole threshold; another would be rounded.
-        _check_count("threshold", self.threshold, least=0)
+        check_number("threshold", self.threshold, AT_LEAST_0, whole=True)
 
     @property
     def teachers(self) -> int:
@@ -233,7 +233,7 @@ class ConfidentNoisyMax:
         Raises:
             SettingsError: If an argument is outside its range.
         """
-        _check_count("labels", labels, least=0)
+        check_number("labels", labels, AT_LEAST_0, whole=True)
         checks = self.checks * ORDERS / (2.0 * self.check_scale**2)
         answers = labels * self.answer.rdp(ORDERS)
         return epsilon_from_rdp(ORDERS, checks + answers, delta=delta)
@@ -272,7 +272,3 @@ def _claim(epsilon: float, delta: float, source: str) -> PrivacyClaim:
     if math.isinf(epsilon):
         raise ClaimError(f"Gaussian noise proves nothing at delta {delta:g}: choose 1e-5 or so")
     return PrivacyClaim(epsilon=epsilon, delta=delta, source=source)
-
-
-def _check_count(name: str, value: int, *, least: int) -> None:
-    check_number(name, value, NumberRange(least=least), whole=True)

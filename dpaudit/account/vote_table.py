@@ -17,11 +17,11 @@ import numpy.typing as npt
 import scipy
 from numpy.typing import ArrayLike
 
-from dpaudit.account.conversion import ORDERS, FloatArray, check_delta, epsilon_from_rdp
+from dpaudit.account.conversion import ORDERS, FloatArray, epsilon_from_rdp
 from dpaudit.errors import SettingsError
-from dpaudit.model.choices import Mechanism, Method
+from dpaudit.model.choices import Mechanism, Method, member_named
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, POSITIVE, NumberRange, check_number
+from dpaudit.model.setting import AT_LEAST_0, AT_LEAST_1, DELTA, POSITIVE, NumberRange, check_number
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WordArray: TypeAlias = npt.NDArray[np.uint64]
@@ -253,7 +253,7 @@ class VoteTable:
             SettingsError: If an argument is outside its range.
         """
         return epsilon_of_labels(
-            self._steps, labels=labels, delta=delta, method=method_named(method)
+            self._steps, labels=labels, delta=delta, method=member_named("method", Method, method)
         )
 
     @cached_property
@@ -320,8 +320,8 @@ def vote_table(mechanism: Mechanism, k: int, scale: float) -> VoteTable:
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    check_teachers(k)
-    check_scale(scale)
+    check_number("teachers", k, AT_LEAST_1, whole=True)
+    check_number("scale", scale, POSITIVE)
     # Only the lower half is computed: small probabilities keep their precision in a float, and
     # the upper half is its exact complement.
     margins = k / 2 - np.arange(k // 2 + 1, dtype=np.float64)
@@ -373,36 +373,6 @@ def wrong_at(mechanism: Mechanism, scales: FloatArray) -> FloatArray:
         The probability at each distance; same shape.
     """
     return _WRONG[mechanism](scales)
-
-
-def method_named(name: Method | str) -> Method:
-    """The method of this name.
-
-    Raises:
-        SettingsError: If no method has this name.
-    """
-    try:
-        return Method(name)
-    except ValueError:
-        raise SettingsError(f"`method` is {name!r}: use {', '.join(Method)}") from None
-
-
-def check_scale(scale: float) -> None:
-    """Refuses a scale of noise that is not positive and finite.
-
-    Raises:
-        SettingsError: If the scale is refused.
-    """
-    check_number("scale", scale, POSITIVE)
-
-
-def check_teachers(teachers: int) -> None:
-    """Refuses a number of teachers that is not whole or is below 1.
-
-    Raises:
-        SettingsError: If the number is refused.
-    """
-    check_number("teachers", teachers, AT_LEAST_1, whole=True)
 
 
 # The cost of many labels
@@ -664,7 +634,7 @@ def epsilon_of_labels(steps: Steps, *, labels: int, delta: float, method: Method
         SettingsError: If the number of labels or delta is outside its range.
     """
     check_number("labels", labels, AT_LEAST_0)
-    check_delta(delta)
+    check_number("delta", delta, DELTA)
     if labels == 0 or len(steps.ones) == 0:
         return 0.0  # also for a table with infinite divergence
     if delta == 0.0:

@@ -35,11 +35,8 @@ from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.tables import SEVERAL, Table
 from dpaudit.plugins.named import NamedGenerator
 from dpaudit.plugins.protocols import BoolArray, FloatArray
-from dpaudit.results.game import AttackOutcome
-from dpaudit.results.one_run import OneRunOutcome
+from dpaudit.results.outcomes import AttackOutcome, OneRunOutcome, RecordsOutcome, TwoWorldsOutcome
 from dpaudit.results.record import ControlOutcome, Leak, TargetOfAudit
-from dpaudit.results.records import RecordsOutcome
-from dpaudit.results.two_worlds import TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power, SampleUnit
 
 SpecT = TypeVar("SpecT", bound=AuditSpec)

@@ -29,8 +29,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.foreign import patches_apart, pickled
 from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.challenge import PILOTS
-from dpaudit.probe.result import ProbeResult, ProbeStatus
-from dpaudit.probe.run import run_probes
+from dpaudit.probe.run import ProbeResult, ProbeStatus, run_probes
 from dpaudit.results.document import from_document, to_document
 from dpaudit.results.record import AuditRecord, ProbeAlarm, ProbesOutcome, proofs_of
 from dpaudit.results.sentences import probe_reason

@@ -120,7 +120,7 @@ def known_bugs() -> dict[str, Bug]:
         RegistryError: If an entry point is no sequence of bugs, or an id is there twice.
     """
     bugs: dict[str, Bug] = {}
-    for name, value in plugins(GROUP):
+    for name, value in plugins(GROUP).items():
         rows = list(value) if isinstance(value, Iterable) else []
         if not rows or not all(isinstance(row, Bug) for row in rows):
             raise RegistryError(f"plugin {name!r} is no sequence of dpaudit.bugs.bug.Bug")

@@ -19,8 +19,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.bugs.bug import Bug, Case, Release
 from dpaudit.errors import InputError, RegistryError, ReplayError, RunFolderError
 from dpaudit.external.environments import create_environment
-from dpaudit.external.generator import WorkerGenerator
-from dpaudit.external.libraries import Library
+from dpaudit.external.generator import Library, WorkerGenerator
 from dpaudit.files import io_reason, write_whole
 from dpaudit.formatting import error_text, rounded, rounded_down
 from dpaudit.game.flight import OnProgress, ignore_progress

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpaudit.cli import options
-from dpaudit.cli.command import DefaultingGroup, PanelledCommand, option
+from dpaudit.cli.command import DefaultingGroup, PanelledCommand, command_group, option
 from dpaudit.cli.console import exit_code, guard, show
 from dpaudit.errors import InputError, SettingsError
 from dpaudit.files import io_reason, parse_json
@@ -91,12 +91,9 @@ class Simulation:
     confidence: Annotated[float | None, Option("C")] = None
 
 
-account = typer.Typer(
-    cls=DefaultingGroup,
-    add_completion=False,
-    help="Computes privacy costs: of labels (the default command), or of recorded mechanism calls.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+account = command_group(
+    "Computes privacy costs: of labels (the default command), or of recorded mechanism calls.",
+    DefaultingGroup,
 )
 
 

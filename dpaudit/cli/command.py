@@ -338,6 +338,26 @@ class DefaultingGroup(SuggestingGroup):
         return super().parse_args(ctx, args)
 
 
+def command_group(
+    help: str, kind: type[SuggestingGroup] = SuggestingGroup, *, bare: bool = False
+) -> typer.Typer:
+    """Commands under one name, such as those of `dpaudit env`.
+
+    Args:
+        help: Their help.
+        kind: How the one that is called is found.
+        bare: Whether the name alone is a command, too; else it prints the help.
+    """
+    return typer.Typer(
+        cls=kind,
+        add_completion=False,
+        help=help,
+        no_args_is_help=not bare,
+        invoke_without_command=bare,
+        rich_markup_mode=None,
+    )
+
+
 class LazyGroup(SuggestingGroup):
     """Commands by name, listed without being imported.
 

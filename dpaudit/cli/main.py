@@ -38,7 +38,9 @@ class Commands(LazyGroup):
 
     sections: ClassVar = {
         "Audit a generator": {
-            "demo": Command("Two toy audits in a minute: one finds a violation."),
+            "demo": Command(
+                "Two toy audits in a minute: one finds a violation.", place="audit:demo"
+            ),
             "audit": Command(
                 "Empirical epsilon of a generator, from shadow models.",
                 configured=True,
@@ -49,33 +51,49 @@ class Commands(LazyGroup):
                 configured=True,
                 brief=_REPLAY,
             ),
-            "probe": Command("Cheap black-box checks, a handful of fits each."),
-            "trace": Command("Checks of training by PATE or DP-SGD."),
-            "utility": Command("Utility compared with noise and real data."),
+            "probe": Command(
+                "Cheap black-box checks, a handful of fits each.", place="diagnosis:probe"
+            ),
+            "trace": Command("Checks of training by PATE or DP-SGD.", place="diagnosis:trace"),
+            "utility": Command(
+                "Utility compared with noise and real data.", place="diagnosis:utility"
+            ),
         },
         "Audit a released table, without its generator": {
-            "split": Command("Random split into train and hold-out."),
-            "audit-data": Command("Members and copies in a released table."),
+            "split": Command("Random split into train and hold-out.", place="tables:split"),
+            "audit-data": Command(
+                "Members and copies in a released table.", place="tables:audit_data"
+            ),
         },
         "Runs and reports": {
-            "report": Command("Report of a run, written again; figures and bounds."),
-            "explain": Command("Cause of a violation: the fix that removes the leak."),
-            "evidence": Command("A run as one file that others can check."),
-            "compare": Command("Several runs side by side, or version by version."),
+            "report": Command(
+                "Report of a run, written again; figures and bounds.", place="runs:report"
+            ),
+            "explain": Command(
+                "Cause of a violation: the fix that removes the leak.", place="diagnosis:explain"
+            ),
+            "evidence": Command("A run as one file that others can check.", place="runs:evidence"),
+            "compare": Command(
+                "Several runs side by side, or version by version.", place="runs:compare"
+            ),
         },
         "Released libraries": {
-            "env": Command("Pinned environments: list, create, remove."),
-            "bugs": Command("Real privacy bugs and their proofs."),
+            "env": Command("Pinned environments: list, create, remove.", place="libraries:env"),
+            "bugs": Command("Real privacy bugs and their proofs.", place="libraries:bugs"),
         },
         "Utilities": {
-            "schema": Command("Schema of a table, to be edited."),
-            "synthesize": Command("Synthetic rows as CSV, and their claim."),
+            "schema": Command("Schema of a table, to be edited.", place="tables:schema"),
+            "synthesize": Command(
+                "Synthetic rows as CSV, and their claim.", place="tables:synthesize"
+            ),
             "account": Command("Privacy cost of labels, their audit, and recorded calls."),
             "list": Command(
                 "Generators, attacks, libraries, bounds; one of them in full.",
-                place="list:list_registered",
+                place="installation:list_registered",
             ),
-            "doctor": Command("State of this installation, or of a worker."),
+            "doctor": Command(
+                "State of this installation, or of a worker.", place="installation:doctor"
+            ),
         },
     }
 

@@ -12,9 +12,8 @@ from dpaudit.formatting import (
     rounded_down,
 )
 from dpaudit.model.claim import NoClaim, Quantity
-from dpaudit.report.page import Page, Step
-from dpaudit.report.row_chart import ChartRow, draw_rows
-from dpaudit.report.standards import COMPARISON
+from dpaudit.report.charts import ChartRow, draw_rows
+from dpaudit.report.page import COMPARISON, Page, Step
 from dpaudit.results.curves import FAR
 from dpaudit.results.record import days
 from dpaudit.results.sentences import (

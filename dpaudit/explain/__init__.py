@@ -7,9 +7,8 @@ worlds better than the claim allows. Each bound holds by itself at the audit's c
 conclusion from several of them is not a theorem.
 """
 
-from dpaudit.explain.explanation import Effect, Explanation, FixedAudit
+from dpaudit.explain.explanation import ROW_ORDER, TOGETHER, Effect, Explanation, FixedAudit
 from dpaudit.explain.run import Inquiry, explain, inquire
-from dpaudit.explain.suspects import ROW_ORDER, TOGETHER
 
 __all__ = [
     "ROW_ORDER",

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import scipy
 from statsmodels.stats.proportion import proportion_confint
 
-from dpaudit.explain.suspects import TOGETHER
 from dpaudit.formatting import (
     Row,
     auc_text,
@@ -20,17 +19,20 @@ from dpaudit.formatting import (
     rounded_down,
 )
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.report.page import Page, Step, page_text
-from dpaudit.report.row_chart import ChartRow, draw_rows
-from dpaudit.report.standards import EXPLANATION
+from dpaudit.report.charts import ChartRow, draw_rows
+from dpaudit.report.page import EXPLANATION, Page, Step, page_text
 from dpaudit.results.document import Document
-from dpaudit.results.odds import changed_odds
-from dpaudit.results.phrases import claim_and_relation
+from dpaudit.results.phrases import changed_odds, claim_and_relation
 from dpaudit.results.record import AuditBrief, AuditRecord, days
 from dpaudit.results.sentences import HEADLINE_GAP
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import __version__
+
+ROW_ORDER: Final = "row-order"
+"""The suspect of every generator: the places of the records in the table."""
+TOGETHER: Final = "all-together"
+"""All suspects fixed at once."""
 
 
 class Effect(StrEnum):

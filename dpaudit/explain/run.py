@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+import pandas as pd
 
 from dpaudit.auditing.entry import folder_usable, run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, keywords
@@ -16,8 +20,10 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
 from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
-from dpaudit.errors import InputError, RunFolderError, SettingsError
+from dpaudit.errors import InputError, RegistryError, RunFolderError, SettingsError
 from dpaudit.explain.explanation import (
+    ROW_ORDER,
+    TOGETHER,
     Before,
     Explanation,
     FixedAudit,
@@ -27,9 +33,8 @@ from dpaudit.explain.explanation import (
     judge_fix,
     removing,
 )
-from dpaudit.explain.suspects import suspects_of
 from dpaudit.files import write_whole
-from dpaudit.formatting import did_you_mean
+from dpaudit.formatting import did_you_mean, located
 from dpaudit.game.flight import OnProgress, ignore_progress
 from dpaudit.game.pool import workers_ended
 from dpaudit.game.store import (
@@ -41,23 +46,165 @@ from dpaudit.game.store import (
     specification_of,
 )
 from dpaudit.game.trial import Role
-from dpaudit.model.choices import EXPOSING, EngineName
+from dpaudit.model.choices import EXPOSING
 from dpaudit.model.claim import PrivacyClaim, require_epsilon
 from dpaudit.model.column import Unit
 from dpaudit.model.schema import Schema
 from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import IN_MEMORY, Table, load
-from dpaudit.plugins.adapt import check_table
+from dpaudit.plugins.adapt import as_generator, check_table, train
 from dpaudit.plugins.named import NamedGenerator
-from dpaudit.plugins.protocols import Generator
+from dpaudit.plugins.protocols import (
+    BatchGenerator,
+    Generator,
+    IntArray,
+    Job,
+    Model,
+    ModelBatch,
+    is_seedable,
+    trains_many,
+)
 from dpaudit.report.render import MARKDOWN_FILE, page_html, page_markdown
 from dpaudit.results.advice import EXPLAINED_MODELS
 from dpaudit.results.record import proofs_of
 from dpaudit.results.result import REPORT_FILE, RESULT_FILE, AuditResult
+from dpaudit.seeds import rng_of
 
+MOST_TOGETHER: Final = 32
+"""Models that a shuffled batch trains at once: its table holds the rows of each."""
 FOLDER = "explain"
 """Where the fixed generators' audits go, below the run folder."""
 FILE = "explain.json"
+
+
+def suspects_of(generator: Generator, *, name: str) -> dict[str, Generator]:
+    """The generator with each suspect fixed alone, and with all of them if there are several.
+
+    Args:
+        generator: The generator that leaks.
+        name: The generator's name, for messages.
+
+    Returns:
+        Fixed generators by suspect: what `fixes` offers, the order of rows, all together. The
+        last is missing where fixed ones do not offer the remaining fixes.
+
+    Raises:
+        RegistryError: If `fixes` fails, or what it returns is not a mapping to generators.
+    """
+    offered = fixes_of(generator, name=name)
+    suspects = dict(offered)
+    suspects.setdefault(ROW_ORDER, with_rows_shuffled(generator))
+    fixed: Generator | None = generator
+    for fix in offered:
+        fixed = fixes_of(fixed, name=name).get(fix) if fixed is not None else None
+    if fixed is not None and len(suspects) > 1:
+        suspects[TOGETHER] = fixed if ROW_ORDER in offered else with_rows_shuffled(fixed)
+    return suspects
+
+
+def fixes_of(generator: object, *, name: str) -> dict[str, Generator]:
+    """The fixes that a generator offers; empty without `fixes`.
+
+    Raises:
+        RegistryError: As for `suspects_of`.
+    """
+    offer = getattr(generator, "fixes", None)
+    if not callable(offer):
+        return {}
+    try:
+        offered = offer()
+    except Exception as error:
+        raise RegistryError(f"fixes() of {name} fails: {located(error)}") from error
+    if not isinstance(offered, Mapping):
+        raise RegistryError(f"fixes() of {name} does not return a mapping of names to generators")
+    for fix in offered:
+        if not isinstance(fix, str) or not re.fullmatch(r"\w[\w.-]*", fix) or fix == TOGETHER:
+            raise RegistryError(
+                f"fixes() of {name} offers {fix!r}: name a fix with letters, digits, - _ and ., "
+                f"and not {TOGETHER}"
+            )
+    return {fix: as_generator(fixed, name=f"{name}: {fix}") for fix, fixed in offered.items()}
+
+
+def with_rows_shuffled(generator: Generator) -> Generator:
+    """The generator on a table whose rows are shuffled by each training's seed.
+
+    A record's place then carries no information. A generator that trains many models at once still
+    does so.
+    """
+    if trains_many(generator):
+        return ShuffledBatch(generator)
+    return Shuffled(generator)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """A generator whose table is shuffled before each training.
+
+    Attributes:
+        generator: The generator.
+    """
+
+    generator: Generator
+
+    @property
+    def claim(self) -> PrivacyClaim | None:
+        """The generator's."""
+        return cast(PrivacyClaim | None, getattr(self.generator, "claim", None))
+
+    @property
+    def seedable(self) -> bool:
+        """Whether the generator is."""
+        return is_seedable(self.generator)
+
+    def fit(self, data: pd.DataFrame, *, seed: int | None) -> Model:
+        """Trains on the shuffled table."""
+        order = _shuffle(np.arange(len(data)), seed)
+        return train(self.generator, data.iloc[order].reset_index(drop=True), seed=seed)
+
+
+@dataclass(frozen=True)
+class ShuffledBatch(Shuffled):
+    """Shuffles the table of a generator that trains many models at once, for each model anew.
+
+    They train on one table that holds the rows of each model in its order, one model after the
+    other; each job drops the rows of all others.
+
+    Attributes:
+        generator: The generator.
+    """
+
+    generator: BatchGenerator
+
+    @property
+    def models_at_once(self) -> int:
+        """As many as the generator's, within reason."""
+        return min(self.generator.models_at_once, MOST_TOGETHER)
+
+    def batch_key(self, job: Job) -> Hashable:
+        """The generator's."""
+        return self.generator.batch_key(job)
+
+    def fit_many(self, data: pd.DataFrame, jobs: Sequence[Job]) -> ModelBatch:
+        """Trains a model for each job; that of `fit` on its rows."""
+        orders = [
+            _shuffle(np.delete(np.arange(len(data)), list(job.dropped_rows)), job.seed)
+            for job in jobs
+        ]
+        stops = np.cumsum([len(order) for order in orders])
+        places = np.arange(stops[-1])
+        placed = [
+            job._replace(
+                dropped_rows=tuple(places[(places < stop - len(order)) | (places >= stop)].tolist())
+            )
+            for job, order, stop in zip(jobs, orders, stops, strict=True)
+        ]
+        rows = data.iloc[np.concatenate(orders)].reset_index(drop=True)
+        return self.generator.fit_many(rows, placed)
+
+
+def _shuffle(rows: IntArray, seed: int | None) -> IntArray:
+    return rng_of(seed, "row order").permutation(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,11 +376,8 @@ def explain(
     *,
     suspects: Sequence[str] = (),
     shadow_models: int | None = None,
-    jobs: int | None = None,
-    engine: str = EngineName.LOCAL,
-    scheduler: str | None = None,
-    trial_timeout: float | None = None,
     on_progress: OnProgress = ignore_progress,
+    **machine: Any,
 ) -> Explanation:
     """Explains a violation: runs its audit again with one suspect fixed at a time.
 
@@ -241,11 +385,8 @@ def explain(
         path: The run folder of an audit that found one; the explanation is written beneath it.
         suspects: As for `inquire`.
         shadow_models: As for `inquire`.
-        jobs: Worker processes; one per available core if None.
-        engine: As for `dpaudit.audit`.
-        scheduler: As for `dpaudit.audit`.
-        trial_timeout: As for `dpaudit.audit`.
         on_progress: Called after every trial.
+        machine: Fields of `dpaudit.Machine`: jobs, engine, scheduler, trial_timeout.
 
     Returns:
         What fixing each suspect did to the leak.
@@ -255,14 +396,12 @@ def explain(
         AttackError: If an attack fails on a valid synthetic table.
         InterruptedRunError: On Ctrl-C; the same call resumes.
     """
-    machine = Machine(
-        jobs=jobs, engine=EngineName(engine), scheduler=scheduler, trial_timeout=trial_timeout
-    )
+    asked = Machine(**machine)
     inquiry = inquire(path, suspects=suspects, shadow_models=shadow_models)
     with workers_ended():
         return inquiry.conclude(
             [
-                inquiry.audit_fixed(name, jobs=machine, on_progress=on_progress)
+                inquiry.audit_fixed(name, jobs=asked, on_progress=on_progress)
                 for name in inquiry.suspects
             ]
         )

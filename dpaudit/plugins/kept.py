@@ -12,7 +12,7 @@ from dpaudit.seeds import seeded_globals
 T = TypeVar("T")
 
 _SEED = 0
-_kept: dict[tuple[str, str, str], Any] = {}
+_kept: dict[tuple[str, str, CodeType], Any] = {}
 """Values loaded in this process, by module, function and the code of the function."""
 
 
@@ -35,7 +35,7 @@ class Kept(Generic[T]):
     def __call__(self) -> T:
         """Returns the function's first result in this process."""
         function: Any = self.function
-        key = (function.__module__, function.__qualname__, _text_of(function.__code__))
+        key = (function.__module__, function.__qualname__, function.__code__)
         if key not in _kept:
             with seeded_globals(_SEED):
                 _kept[key] = self.function()
@@ -62,11 +62,3 @@ def keep(function: Callable[[], T]) -> Kept[T]:
         TypeError: If it is another kind of function.
     """
     return Kept(function)
-
-
-def _text_of(code: CodeType) -> str:
-    """The code of a function as text, which differs between versions of a file."""
-    parts = (
-        _text_of(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts
-    )
-    return "|".join((code.co_code.hex(), *code.co_names, *parts))

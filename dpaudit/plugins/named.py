@@ -41,8 +41,7 @@ from dpaudit.plugins.registry import (
 )
 
 if TYPE_CHECKING:
-    from dpaudit.external.generator import WorkerGenerator
-    from dpaudit.external.libraries import Library
+    from dpaudit.external.generator import Library, WorkerGenerator
 
 BYTES_OF_GB: Final = 10**9
 _ATTACK_METHODS = ("check", "feature_names", "fit")
@@ -220,19 +219,19 @@ def library_named(name: str) -> Library | None:
     registered, at, version = name.partition("@")
     if registered not in names(LIBRARIES):
         return None
-    from dpaudit.external.libraries import Library
+    from dpaudit.external.generator import Library
 
     library = resolve(registered, LIBRARIES)
     if not isinstance(library, Library):
-        raise RegistryError(f"plugin {registered!r} is not a dpaudit.external.libraries.Library")
+        raise RegistryError(f"plugin {registered!r} is not a dpaudit.external.generator.Library")
     return library.with_release(version) if at else library
 
 
 def libraries() -> list[Library]:
     """Every registered library; a broken one causes a warning."""
-    from dpaudit.external.libraries import Library
+    from dpaudit.external.generator import Library
 
-    return [value for _, value in plugins(LIBRARIES) if isinstance(value, Library)]
+    return [value for value in plugins(LIBRARIES).values() if isinstance(value, Library)]
 
 
 def named_attacks(attacks: Sequence[str | AnyAttack]) -> tuple[NamedAttack, ...]:

@@ -30,7 +30,7 @@ from importlib.metadata import (
 )
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from dpaudit.errors import DpauditError, MissingExtraError, RegistryError, SettingsError
 from dpaudit.files import parse_json
@@ -40,13 +40,6 @@ from dpaudit.plugins.foreign import refusing
 GENERATORS = "dpaudit.generators"
 ATTACKS = "dpaudit.attacks"
 LIBRARIES = "dpaudit.libraries"
-
-
-class Plugin(NamedTuple):
-    """One registered name and its object."""
-
-    name: str
-    value: object
 
 
 def entry_points(**chosen: str) -> EntryPoints:
@@ -69,13 +62,13 @@ def names(group: str) -> list[str]:
     return sorted({entry.name for entry in entry_points(group=group)})
 
 
-def plugins(group: str) -> list[Plugin]:
-    """Everything registered in a group; a plugin that fails to import causes only a warning."""
-    registered = []
+def plugins(group: str) -> dict[str, object]:
+    """Everything registered in a group, by name; one that fails to import is a warning only."""
+    registered = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         try:
-            value = _load(entry, f"plugin {entry.name!r} ({entry.value}) is broken and left out")
-            registered.append(Plugin(entry.name, value))
+            what = f"plugin {entry.name!r} ({entry.value}) is broken and left out"
+            registered[entry.name] = _load(entry, what)
         except DpauditError as error:
             warnings.warn(error_text(error), stacklevel=2)
     return registered

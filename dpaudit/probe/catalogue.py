@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 from dpaudit.errors import SettingsError
@@ -41,88 +43,13 @@ class Probe(NamedTuple):
     breaks: str = "the claim under audit"
 
 
-PROBES: Final = (
-    Probe(
-        "range-follows-record",
-        Severity.VIOLATION,
-        "numbers are scaled with public bounds, so that one record cannot move the output's range",
-        "one record moves the range of the output",
-    ),
-    Probe(
-        "category-follows-record",
-        Severity.VIOLATION,
-        "categories come from the public schema, whether a record has them or not",
-        "a category appears in the output where one record has it",
-    ),
-    Probe(
-        "constancy-follows-record",
-        Severity.VIOLATION,
-        "a column is scaled and encoded by public rules, even if one record alone varies it",
-        "the output shows whether one record differs in a column that is constant otherwise",
-    ),
-    Probe(
-        "missing-follows-record",
-        Severity.VIOLATION,
-        "missing values are handled by the public schema, whether a record has one or not",
-        "the output shows whether one record has a missing value",
-    ),
-    Probe(
-        "target-followed",
-        Severity.VIOLATION,
-        "the record named by `target` shows in the output no more than the claim allows",
-        "the output shows whether the target is in the table",
-    ),
-    Probe(
-        "label-counts-copied",
-        Severity.VIOLATION,
-        "labels are generated, or drawn from counts that were released with noise",
-        "the output has the table's counts of labels, which one record changes",
-    ),
-    Probe(
-        "rows-copied-verbatim",
-        Severity.VIOLATION,
-        "synthetic rows equal real ones no more often than rows that were left out",
-        "rows of the output are copies of records",
-    ),
-    Probe(
-        "seed-ignored",
-        Severity.VIOLATION,
-        "each training draws fresh noise",
-        "the noise is not drawn anew in each training, so that one record shows",
-    ),
-    Probe(
-        "nothing-random",
-        Severity.VIOLATION,
-        "without a seed, noise comes from the operating system's entropy",
-        "without a seed nothing is random, so that one record shows",
-    ),
-    Probe(
-        "settings-follow-rows",
-        Severity.BUG,
-        "numbers of teachers, batches and layers are public constants, never functions of n",
-    ),
-    Probe(
-        "row-order-matters",
-        Severity.NOTE,
-        "what happens to a record depends on the record, not on its position",
-    ),
-    Probe(
-        "row-count-leaks",
-        Severity.VIOLATION,
-        "sample(n) gives n rows, however many the table has",
-        "the output has as many rows as the table, so that one record shows",
-    ),
-    Probe(
-        "epsilon-ignored",
-        Severity.VIOLATION,
-        "as epsilon approaches 0 the output stops depending on the data",
-        "with an epsilon near 0 the output still follows the table",
-        breaks="the claim that it makes with that epsilon",
-    ),
-    Probe("delta-ignored", Severity.BUG, "the claim has the delta that was asked for"),
-    Probe("scale-wrong", Severity.BUG, "the output is on the scale of the input"),
-    Probe("integers-truncated", Severity.BUG, "whole numbers are rounded to the nearest"),
+PROBES: Final = tuple(
+    Probe(id_, Severity(entry.pop("severity", Severity.VIOLATION)), **entry)
+    for id_, entry in tomllib.loads(
+        Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
+    ).items()
 )
+"""Every probe, in the order of the report."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,12 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.probe.challenge import (
     PILOTS,
+    SCHEMA,
+    NotApplicable,
+    Observation,
     Rule,
+    Subject,
+    Trainer,
     challenge,
     drops,
     fewest_guesses,
@@ -29,8 +34,6 @@ from dpaudit.probe.challenge import (
     summary,
     unprovable,
 )
-from dpaudit.probe.result import NotApplicable, Observation
-from dpaudit.probe.subject import SCHEMA, Subject, Trainer
 
 _WIDER = 10.0
 """Shift of a bound, in ranges of the data."""
@@ -277,7 +280,7 @@ def _other(column: Column, usual: Any) -> Any:
     return next((other for other in column.categories if other != usual), None)
 
 
-def output_follows_target(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
+def target_followed(subject: Subject, trainer: Trainer) -> Observation | NotApplicable:
     """Checks whether the output depends on the named record: in similar rows, or as a whole."""
     if subject.target is None:
         return NotApplicable("no record was named: give `target`, such as row:0")

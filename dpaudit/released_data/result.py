@@ -32,10 +32,9 @@ from dpaudit.released_data.report import (
 )
 from dpaudit.released_data.resemblance import Resemblance
 from dpaudit.released_data.tables import ReleasedSources
-from dpaudit.report.page import Page, Step, page_text
+from dpaudit.report.charts import ChartRow, draw_rows
+from dpaudit.report.page import Page, Step, page_text, released_clauses
 from dpaudit.report.render import page_html, page_markdown
-from dpaudit.report.row_chart import ChartRow, draw_rows
-from dpaudit.report.standards import released_clauses
 from dpaudit.results.document import OPTIONAL, Document, document_schema
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import Block, Picture, ReportTable

@@ -7,7 +7,7 @@ from typing import Final
 
 from dpaudit.formatting import counted, percent, rounded
 from dpaudit.replaying.ledger import LedgerLine
-from dpaudit.report.row_chart import ChartRow, draw_rows
+from dpaudit.report.charts import ChartRow, draw_rows
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable
 
 _BARS: Final = 8

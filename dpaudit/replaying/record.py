@@ -23,11 +23,9 @@ from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.replaying.ledger_page import costliest_lines, draw_lines, ledger_block, narrow_ledger
 from dpaudit.replaying.moved_features import MovedFeature
-from dpaudit.report.page import Page, Step, again, facts_block, page_text
-from dpaudit.report.standards import REPLAY
+from dpaudit.report.page import REPLAY, Page, Step, again, facts_block, page_text
 from dpaudit.results.document import OPTIONAL, Document
-from dpaudit.results.odds import but_for, odds
-from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, claim_and_relation
+from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA, but_for, claim_and_relation, odds
 from dpaudit.results.sentences import CONFIDENTIAL, HEADLINE_GAP
 from dpaudit.results.structure import Block
 from dpaudit.results.verdict import Verdict

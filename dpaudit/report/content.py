@@ -25,8 +25,7 @@ from dpaudit.model.choices import EXPOSING, FARTHEST, VULNERABLE, Access
 from dpaudit.model.claim import Neighbours, NoClaim, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.report.figures import draw
-from dpaudit.report.page import Page, Step, in_memory
-from dpaudit.report.standards import audit_clauses
+from dpaudit.report.page import Page, Step, audit_clauses, in_memory
 from dpaudit.results import curves, sentences
 from dpaudit.results.advice import next_step
 from dpaudit.results.leaks import (

@@ -1,12 +1,13 @@
-"""Results as HTML, Markdown and JUnit XML; the same input gives the same bytes."""
+"""Results as HTML, Markdown, JUnit XML and badge; the same input gives the same bytes."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,13 +15,13 @@ from markupsafe import Markup, escape
 
 from dpaudit.errors import RunFolderError
 from dpaudit.files import io_reason, write_whole
-from dpaudit.formatting import visible
+from dpaudit.formatting import rounded_up, visible
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.content import audit_page
 from dpaudit.report.page import Page
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import REPORT_FILE
-from dpaudit.results.sentences import headline
+from dpaudit.results.sentences import claim_and_proof, headline, is_withheld, verdict_words
 from dpaudit.results.structure import Block, Level
 from dpaudit.results.summary import failure_lines
 from dpaudit.results.verdict import Verdict
@@ -48,6 +49,12 @@ _WHOLE_WORD = 16
 """Largest length of a word that fits any column."""
 _NAME_PARTS = re.compile(r"(?<=[:/_])(?=\w)|(?<=[a-z])(?=[A-Z])")
 _HTML_SPECIAL = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+MARKDOWN_FILE = "report.md"
+_COLORS: Final = {
+    Verdict.VIOLATION: "red",
+    Verdict.CONSISTENT: "blue",  # not green: it is no evidence of privacy
+    Verdict.MEASURED: "blue",
+}
 
 
 def render_html(result: AuditRecord) -> str:
@@ -192,9 +199,6 @@ def _fence(code: str) -> Markup:
     return Markup(f"{fence}sh\n{code}\n{fence}")
 
 
-MARKDOWN_FILE = "report.md"
-
-
 def write_reports(result: AuditRecord, folder: Path) -> None:
     """Writes report.html and report.md; readers see the old or the new files, never partial ones.
 
@@ -302,3 +306,31 @@ def _properties(result: AuditRecord) -> Iterator[tuple[str, str]]:
     yield "confidence", f"{result.confidence:g}"
     yield "seed", f"{result.seed}"
     yield "reproduce", result.reproduce
+
+
+def badge(result: AuditRecord) -> str:
+    """Verdict, claim and bound, power and day as a document for shields.io's endpoint badge.
+
+    Args:
+        result: The record of an audit.
+
+    Returns:
+        The JSON, with the keys schemaVersion, label, message and color.
+    """
+    claimed, proved = claim_and_proof(result.claim, result.proved)
+    noun, least = result.claim.quantity.noun, result.power and result.power.detectable
+    parts = [verdict_words(result)]
+    if not isinstance(result.claim, NoClaim):
+        parts.append(f"{noun} {claimed}")
+    if result.proves_leak and not is_withheld(result):
+        parts.append(f"at least {proved}")
+    if least is not None and not isinstance(result.claim, NoClaim):
+        parts.append(f"detects {rounded_up(least)}")
+    parts += [result.date] if result.date else []
+    shown = {
+        "schemaVersion": 1,
+        "label": "differential privacy audit",
+        "message": ", ".join(parts),
+        "color": _COLORS.get(result.verdict, "lightgrey"),
+    }
+    return json.dumps(shown, indent=2) + "\n"

@@ -6,14 +6,7 @@ import shlex
 from typing import Final, NamedTuple
 
 from dpaudit.formatting import counted, duration, percent, rounded_up
-from dpaudit.model.claim import (
-    Claim,
-    ConcentratedClaim,
-    DeltaClaim,
-    GaussianClaim,
-    NoClaim,
-    PrivacyClaim,
-)
+from dpaudit.model.claim import Claim, CurveClaim, DeltaClaim, NoClaim, PrivacyClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.phrases import FLOATING_POINT_REMEDY
@@ -186,20 +179,16 @@ def _error(result: AuditRecord) -> str:
 
 
 def _claim_options(claim: Claim) -> list[str]:
-    """The claim as options of `dpaudit audit --plan`; empty for a curve."""
-    match claim:
-        case PrivacyClaim():
-            return ["--epsilon", f"{claim.epsilon:g}", "--delta", f"{claim.delta:g}"]
-        case DeltaClaim():
-            at = ["--epsilon", f"{claim.at_epsilon:g}", "--delta", f"{claim.delta:g}"]
-            return [*at, "--set", "bound=delta"]
-        case GaussianClaim():
-            return ["--set", f"mu={claim.mu:g}"]
-        case ConcentratedClaim():
-            return ["--set", f"rho={claim.rho:g}"]
-        case NoClaim():
-            return ["--epsilon", "E", "--delta", f"{claim.delta:g}"]
-    return ["--set", "curve=FILE"]
+    """The claim as options of `dpaudit audit --plan`; a curve as the file that is to be named."""
+    if isinstance(claim, CurveClaim):
+        return ["--set", "curve=FILE"]
+    if isinstance(claim, NoClaim):
+        return ["--epsilon", "E", "--delta", f"{claim.delta:g}"]
+    words = []
+    for name, value in claim.as_settings.items():
+        own = name in ("epsilon", "delta")
+        words += [f"--{name}", f"{value:g}"] if own else ["--set", f"{name}={value:g}"]
+    return [*words, *(["--set", "bound=delta"] if isinstance(claim, DeltaClaim) else [])]
 
 
 def _middle_leak(result: AuditRecord) -> str | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpaudit.formatting import percent, rounded_down, rounded_up
 from dpaudit.model.claim import Claim, NoClaim, Quantity
-from dpaudit.results import sentences
+from dpaudit.results.phrases import NOTHING_DETECTED, detects_from, per_unit
+from dpaudit.results.sentences import NOT_EVIDENCE
 from dpaudit.results.verdict import Check, Consequence, Decision, Power, SampleUnit, Verdict
 
 LARGEST_RATIO = 3.0
@@ -59,20 +61,31 @@ def decide(
     if bound > claim.value and withholding:
         return Decision(Verdict.INCONCLUSIVE, (*withholding, *weakening, *noted))
     noted = [*withholding, *noted]
+    noun, true = claim.quantity.noun, f"at {percent(confidence)} confidence the true"
+    most = rounded_down(power.max_provable)
+    # The seed must be fresh: with the old one the same trials are judged again.
+    more = f"audit with more {unit.remedy} and a fresh seed"
     if isinstance(claim, NoClaim) and power.max_provable > 0:
-        measured = sentences.measured_reason(bound, power.max_provable, confidence=confidence)
+        measured = (
+            f"no claim was given: {true} epsilon is at least {rounded_down(bound)}, where no audit "
+            f"of this size proves more than {most}"
+        )
         return Decision(Verdict.MEASURED, (measured, *weakening, *noted))
     if bound > claim.value:
-        proof = sentences.violation_reason(claim, bound, confidence=confidence)
+        violated = f"violates {claim.in_words}{per_unit(claim)}"
+        proof = f"{violated}: {true} {noun} is at least {rounded_down(bound)}"
         return Decision(Verdict.VIOLATION, (proof, *weakening, *noted))
-    quantity = claim.quantity
+    weak = ""
     if power.max_provable <= claim.value:
-        weak = sentences.too_small_reason(power.max_provable, unit, quantity)
-        return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
-    detectable = power.detectable
-    if detectable is None or detectable > largest_detectable(claim):
-        weak = sentences.poor_power_reason(detectable, unit, quantity)
-        return Decision(Verdict.INCONCLUSIVE, (weak, *weakening, *noted))
+        weak = f"the upper limit for this many {unit.remedy} is {noun} {most}"
+    elif power.detectable is None:
+        weak = NOTHING_DETECTED
+    elif power.detectable > largest_detectable(claim):
+        weak = f"detects only {noun} {rounded_up(power.detectable)} with 80 % power"
+    if weak:
+        reason = f"cannot decide: {weak}; {more}"
+        return Decision(Verdict.INCONCLUSIVE, (reason, *weakening, *noted))
     if weakening:
         return Decision(Verdict.INCONCLUSIVE, (*weakening, *noted))
-    return Decision(Verdict.CONSISTENT, (sentences.consistent_reason(power, claim), *noted))
+    sound = f"no violation found; this audit {detects_from(power, claim)}; it is {NOT_EVIDENCE}"
+    return Decision(Verdict.CONSISTENT, (sound, *noted))

@@ -112,8 +112,7 @@ class Document:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import best_match
 
-        document = complete(cls, document)
-        schema = document_schema(cls, title=cls.__name__)
+        schema = _with_later_keys_optional(document_schema(cls, title=cls.__name__))
         mismatch = best_match(Draft202012Validator(schema).iter_errors(document))
         if mismatch is not None:
             while mismatch.context:  # a union: descend into the alternative that fits best
@@ -174,52 +173,17 @@ def from_document(kind: Any, document: Any) -> Any:
         return tuple(from_document(arguments[0], item) for item in document)
     if origin is Mapping:
         key, item = arguments
-        return {from_document(key, k): from_document(item, v) for k, v in document.items()}
+        later = [member.value for member in key] if issubclass(key, Enum) else []
+        return {
+            from_document(key, name): from_document(item, document.get(name))
+            for name in dict.fromkeys([*document, *later])
+        }
     if is_record(kind):
         given = {m.name: from_document(m.type, document.get(m.name)) for m in _members(kind)}
         return kind(**given)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(document)
     return kind(document) if kind in (int, float) else document  # JSON writes 1.0 as 1, or 1 as 1.0
-
-
-def complete(kind: Any, document: Any) -> Any:
-    """Completes a document of an earlier version with null for keys that were added since.
-
-    Args:
-        kind: The type that the document should describe.
-        document: Any JSON document; parts that do not fit the type stay as they are.
-
-    Returns:
-        The document with every key that can be null.
-    """
-    kind, _ = _split_annotation(kind)
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if (present := _non_null(kind)) is not None:
-        return complete(present, document)
-    if _is_union(kind):
-        fitting = [kind for kind in arguments if is_record(kind) and _is_of(kind, document)]
-        return complete(fitting[0], document) if fitting else document
-    if origin is tuple and isinstance(document, list):
-        return [complete(arguments[0], item) for item in document]
-    if not isinstance(document, dict):
-        return document
-    if is_record(kind):
-        places = [member.name for member in _members(kind)]
-        keys = {member.name: member.type for member in _members(kind) if not member.optional}
-    elif origin is Mapping and issubclass(arguments[0], Enum):
-        places = [member.value for member in arguments[0]]
-        keys = dict.fromkeys(places, arguments[1])
-    else:
-        return document
-    later = {name: None for name, of in keys.items() if _non_null(of) is not None}
-    values = {
-        name: complete(keys[name], item) if name in keys else item
-        for name, item in document.items()
-    }
-    whole = {**later, **values}
-    known = [name for name in places if name in whole]
-    return {name: whole[name] for name in [*(name for name in whole if name not in known), *known]}
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -279,7 +243,7 @@ def _is_of(record: Any, document: Any) -> bool:
     }
     if literals:
         return all(document.get(name) in values for name, values in literals.items())
-    required = {member.name for member in _members(record) if not member.optional}
+    required = {m.name for m in _members(record) if not m.optional and _non_null(m.type) is None}
     return required <= set(document) <= {member.name for member in _members(record)}
 
 
@@ -326,6 +290,22 @@ def document_schema(kind: type[Document], *, title: str) -> dict[str, Any]:
         "required": ["schema_version", *schema["required"]],
         "properties": {"schema_version": version, **schema["properties"]},
     }
+
+
+def _with_later_keys_optional(schema: Any) -> Any:
+    """A schema that documents of before fit, too: every key that can be null may be absent."""
+    if isinstance(schema, list):
+        return [_with_later_keys_optional(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _with_later_keys_optional(part) for key, part in schema.items()}
+    if isinstance(schema.get("required"), list):
+        schema["required"] = [
+            name
+            for name in schema["required"]
+            if {"type": "null"} not in schema["properties"][name].get("oneOf", ())
+        ]
+    return schema
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Phrases about claims and power, shared by plans and results; they load no pandas."""
+"""Phrases about claims, power and odds, shared by plans and results; they load no pandas."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ FLOATING_POINT_REMEDY: Final = (
 )
 """What ends a leak in floating point."""
 NOTHING_DETECTED: Final = "detects no leak with 80 % power"
+_LARGEST = 1e6
+"""Above this, only the order of magnitude of a factor is shown."""
 
 
 def relation(neighbours: Neighbours, unit: str | None = None) -> str:
@@ -77,3 +79,41 @@ def too_narrow(power: Power, claim: Claim) -> str:
 def detects_beyond_limit(power: Power) -> bool:
     """Whether the smallest leak that an audit detects is larger than the bound it can prove."""
     return power.detectable is not None and power.detectable > power.max_provable
+
+
+def changed_odds(claim: Claim, proved: float | None) -> str:
+    """How far a bound beyond a claim changes odds, as the end of a sentence.
+
+    A lower bound e means that some set of outputs is more than exp(e) times as probable in one
+    world as in the other, and by more than delta (by definition). An attacker who sees such an
+    output multiplies prior odds by more than exp(e) (Bayes' theorem).
+
+    Args:
+        claim: The claim.
+        proved: A lower bound on what it limits; None if there is none.
+
+    Returns:
+        The words; empty without a bound, or if the claim has no meaning in odds.
+    """
+    if proved is None or not isinstance(claim, PrivacyClaim) or claim.epsilon > math.log(_LARGEST):
+        return ""
+    return (
+        "; some outputs change the odds that a record was in the table by a factor of at least "
+        f"{odds(proved, up=False)}, where the claim allows {odds(claim.epsilon, up=True)}"
+        f"{but_for(claim)}"
+    )
+
+
+def odds(epsilon: float, *, up: bool) -> str:
+    """exp(epsilon), rounded so that it never says more than holds."""
+    if epsilon > math.log(_LARGEST):
+        return "any factor" if up else "a million"
+    factor = math.exp(epsilon)
+    return rounded_up(factor) if up else rounded_down(factor)
+
+
+def but_for(claim: PrivacyClaim) -> str:
+    """The outputs that delta exempts, as the end of a sentence; empty if delta is 0."""
+    if not claim.delta:
+        return ""
+    return f", apart from outputs of total probability {rounded(claim.delta)}"

@@ -11,7 +11,7 @@ import io
 import textwrap
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from dpaudit.errors import InputError, MissingExtraError, SettingsError
 from dpaudit.formatting import percent, rounded, rounded_down, score_text
@@ -45,19 +45,12 @@ _REPEATABLE: Final[dict[str, dict[str, Any]]] = {
 FILE_KINDS: Final = tuple(_REPEATABLE)
 
 
-class Size(NamedTuple):
-    """Inches of a figure."""
-
-    width: float
-    height: float
-
-
 SIZES: Final = {
-    FigureName.CLAIM: Size(4.5, 2.6),
-    FigureName.ROC: Size(4.0, 5.0),
-    FigureName.SCORES: Size(4.5, 3.4),
+    FigureName.CLAIM: (4.5, 2.6),
+    FigureName.ROC: (4.0, 5.0),
+    FigureName.SCORES: (4.5, 3.4),
 }
-"""How large a figure is unless its caller says so."""
+"""Inches of width and height of a figure, unless its caller says so."""
 
 
 def plot(
@@ -120,11 +113,10 @@ def figure_file(
     """
     if kind not in FILE_KINDS:
         raise SettingsError(f"a figure is a file of {', '.join(FILE_KINDS)}, not {kind or 'none'}")
-    default = SIZES[figure]
-    size = Size(
-        default.width if width is None else width, default.height if height is None else height
-    )
-    for name, inches in size._asdict().items():
+    usual_width, usual_height = SIZES[figure]
+    wide = usual_width if width is None else width
+    tall = usual_height if height is None else height
+    for name, inches in (("width", wide), ("height", tall)):
         if not 1.0 <= inches <= _LARGEST_INCHES:
             raise SettingsError(f"`{name}` must be from 1 to 100 inches, got {inches:g}")
     draw = _drawing(result, figure)
@@ -134,12 +126,12 @@ def figure_file(
 
     # Fonts that publishers take, and identifiers that do not change.
     with mpl.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "dpaudit"}):
-        page = Figure(figsize=size, layout="constrained")
+        page = Figure(figsize=(wide, tall), layout="constrained")
         ax = page.add_subplot()
         draw(result, ax)
         if not any(_fits(page, _set_legend(ax, points=points)) for points in _LEGEND_POINTS):
             raise SettingsError(
-                f"{size.width:g} x {size.height:g} inches have no room for the figure and its "
+                f"{wide:g} x {tall:g} inches have no room for the figure and its "
                 "legend: give a larger `width` or `height`"
             )
         file = io.BytesIO()

@@ -13,7 +13,7 @@ from dpaudit.formatting import Row, aligned, headed, percent, rounded, rounded_d
 from dpaudit.model.choices import Assumption
 from dpaudit.model.claim import EpsilonClaim, Quantity
 from dpaudit.results.document import Document, NonNegative, Probability
-from dpaudit.results.game import Evidence
+from dpaudit.results.outcomes import Evidence
 from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict

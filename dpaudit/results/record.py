@@ -27,10 +27,7 @@ from dpaudit.results.document import (
     Separation,
     Whole,
 )
-from dpaudit.results.game import AttackOutcome
-from dpaudit.results.one_run import OneRunOutcome
-from dpaudit.results.records import RecordsOutcome
-from dpaudit.results.two_worlds import TwoWorldsOutcome
+from dpaudit.results.outcomes import AttackOutcome, OneRunOutcome, RecordsOutcome, TwoWorldsOutcome
 from dpaudit.results.verdict import Check, Power, Verdict, exceeds_claim
 
 

@@ -29,14 +29,13 @@ from dpaudit.model.claim import (
     Quantity,
 )
 from dpaudit.results.leaks import Carrier, carrier, leaks_in
-from dpaudit.results.odds import in_odds
 from dpaudit.results.phrases import (
     CURVE_FACTOR,
     FLOATING_POINT_REMEDY,
     IN_FLOATING_POINT,
     INFERRED,
-    NOTHING_DETECTED,
     PUBLIC_SCHEMA,
+    changed_odds,
     detects_beyond_limit,
     detects_from,
     per_unit,
@@ -48,7 +47,7 @@ from dpaudit.results.record import (
     TargetOfAudit,
     proofs_of,
 )
-from dpaudit.results.verdict import Power, SampleUnit, Verdict, exceeds_claim
+from dpaudit.results.verdict import Power, Verdict, exceeds_claim
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
 """Stands alone in a headline, and after "it is" and "This is" in sentences."""
@@ -150,13 +149,15 @@ def lead(result: AuditRecord) -> tuple[str, ...]:
         f"With {percent(result.confidence)} confidence the true {result.claim.quantity.noun} is at "
         f"least {proved}"
     )
-    explained = (f"{CURVE_FACTOR}.",) if result.claim.quantity is Quantity.FACTOR else ()
+    is_curve = result.claim.quantity is Quantity.FACTOR
+    promise = "this privacy curve" if is_curve else f"{result.claim.quantity.noun} {claimed}"
+    explained = (f"{CURVE_FACTOR}.",) if is_curve else ()
     if result.verdict is Verdict.VIOLATION:
         return (
             *_violation(result, claim, true),
             *_without_bits(result),
-            f"Do not rely on {_relied_on(result.claim, claimed)} for tables of this generator, "
-            "including those already released.",
+            f"Do not rely on {promise} for tables of this generator, including those already "
+            "released.",
             *explained,
             *probes_alarm(result),
             *((_upper_limit(result),) if exceeds_claim(result) else ()),
@@ -201,7 +202,7 @@ def _violation(result: AuditRecord, claim: str, true: str) -> tuple[str, ...]:
         )
     return (
         f"{claim} {_proofs(result)}",
-        f"The attacks prove less: {_lower(true)}.",
+        f"The attacks prove less: {true[0].lower()}{true[1:]}.",
     )
 
 
@@ -239,9 +240,10 @@ def gravest_in_odds(audits: Mapping[str, AuditBrief]) -> tuple[str, ...]:
     )
 
 
-def bound_of(audit: AuditBrief) -> str:
-    """The lower bound of an audit in a table; a bound that proves nothing is withheld."""
-    return WITHHELD if audit.is_withheld else rounded_down(audit.proved)
+def in_odds(result: AuditRecord | AuditBrief) -> str:
+    """How far a bound that proves a violation changes odds, as the end of a sentence; or empty."""
+    violated = result.verdict is Verdict.VIOLATION and exceeds_claim(result)
+    return changed_odds(result.claim, result.proved) if violated else ""
 
 
 def compared_bound(result: AuditRecord) -> tuple[str, ...]:
@@ -396,25 +398,15 @@ def _upper_limit(result: AuditRecord) -> str:
     """By how much the truth may exceed the bound, in one sentence."""
     noun = result.claim.quantity.noun
     if reaches_limit(result):
+        unit = "shadow models" if result.game.has_threshold else result.game.words.units
         return (
-            "The attack made no error, so the bound is all that this many "
-            f"{_unit(result)} can prove: the true {noun} may be much larger."
+            f"The attack made no error, so the bound is all that this many {unit} can prove: the "
+            f"true {noun} may be much larger."
         )
     if result.power is None:
         return power(result)
     limit = rounded_down(result.power.max_provable)
     return f"No audit of this size proves more than {limit}; the true {noun} may be larger."
-
-
-def _unit(result: AuditRecord) -> str:
-    return "shadow models" if result.game.has_threshold else result.game.words.units
-
-
-def _relied_on(claim: Claim, claimed: str) -> str:
-    """What a claim promises, in a few words."""
-    if claim.quantity is Quantity.FACTOR:
-        return "this privacy curve"
-    return f"{claim.quantity.noun} {claimed}"
 
 
 def as_clearly(quantity: Quantity) -> str:
@@ -454,49 +446,6 @@ def _claimed(claim: Claim, claimed: str) -> str:
             more = len(claim.points) - _POINTS_NAMED
             rest = f"; and {more} more points" if more > 0 else ""
             return f"differential privacy at every point of a curve ({points}{rest})"
-
-
-def violation_reason(claim: Claim, bound: float, *, confidence: float) -> str:
-    """Why the verdict is violation."""
-    return (
-        f"violates {claim.in_words}{per_unit(claim)}: at {percent(confidence)} "
-        f"confidence the true {claim.quantity.noun} is at least {rounded_down(bound)}"
-    )
-
-
-def measured_reason(bound: float, max_provable: float, *, confidence: float) -> str:
-    """What an audit without a claim found."""
-    return (
-        f"no claim was given: at {percent(confidence)} confidence the true epsilon is at least "
-        f"{rounded_down(bound)}, where no audit of this size proves more than "
-        f"{rounded_down(max_provable)}"
-    )
-
-
-def too_small_reason(max_provable: float, unit: SampleUnit, quantity: Quantity) -> str:
-    """Why the verdict is inconclusive: no attack could prove more than the claim."""
-    return (
-        f"cannot decide: the upper limit for this many {unit.remedy} is {quantity.noun} "
-        f"{rounded_down(max_provable)}; {_enlarge(unit)}"
-    )
-
-
-def poor_power_reason(detectable: float | None, unit: SampleUnit, quantity: Quantity) -> str:
-    """Why the verdict is inconclusive: only a leak far above the claim would be detected."""
-    reached = NOTHING_DETECTED
-    if detectable is not None:
-        reached = f"detects only {quantity.noun} {rounded_up(detectable)} with 80 % power"
-    return f"cannot decide: {reached}; {_enlarge(unit)}"
-
-
-def _enlarge(unit: SampleUnit) -> str:
-    """What to do. The seed must be fresh: with the old one the same trials are judged again."""
-    return f"audit with more {unit.remedy} and a fresh seed"
-
-
-def consistent_reason(power: Power, claim: Claim) -> str:
-    """Why the verdict is consistent, and which leaks that rules out."""
-    return f"no violation found; this audit {detects_from(power, claim)}; it is {NOT_EVIDENCE}"
 
 
 def claim_and_proof(claimed: Claim, bound: float | None) -> ClaimAndProof:
@@ -627,11 +576,6 @@ def _caveat(result: AuditRecord | Conclusion) -> str:
     alarm = f", but {counted(count, 'probe')} raised an alarm" if count else ""
     reached = "" if result.power is None else f"{detects_from(result.power, result.claim)}; "
     return f"{alarm}; {reached}{NOT_EVIDENCE}"
-
-
-def _lower(sentence: str) -> str:
-    """A sentence with its first letter in lower case."""
-    return sentence[0].lower() + sentence[1:]
 
 
 def capitalised(label: str) -> str:

@@ -14,8 +14,7 @@ from dpaudit.model.claim import Claim
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.neighbouring_tables import NeighbouringTables
 from dpaudit.model.schema import Schema
-from dpaudit.report.page import Page, Step, facts_block, page_text
-from dpaudit.report.standards import REPLAY
+from dpaudit.report.page import REPLAY, Page, Step, facts_block, page_text
 from dpaudit.results.document import OPTIONAL, Document
 from dpaudit.results.phrases import claim_and_relation
 from dpaudit.results.sentences import HEADLINE_GAP

@@ -12,8 +12,8 @@ from scipy import stats
 from dpaudit.account import dp_sgd_claim
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit.trace.catalogue import CheckOutcome, Passed, Skipped, flaw
-from dpaudit.trace.noise import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
 from dpaudit.trace.trainings import Trace, Trainings
+from dpaudit.trace.votes import ERROR, FEWEST, Law, laws_of, may_have_scale, scale_of
 
 _PART: Final = "gradient-part-not-clipped"
 _WHOLE: Final = "gradients-not-clipped"

@@ -11,27 +11,33 @@ from typing import Any, Final
 import pandas as pd
 
 from dpaudit.errors import RegistryError
-from dpaudit.formatting import Row, counted, headed, listed, printable, wrapped
+from dpaudit.formatting import Row, counted, listed, printable
 from dpaudit.model.choices import Severity
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load, require_rows
 from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.named import named_generator
 from dpaudit.plugins.recorder import can_be_traced
-from dpaudit.report.outcomes import CheckEnding, CheckRow, draw_checks
-from dpaudit.report.page import Page, Step, again
-from dpaudit.report.standards import TRACE
+from dpaudit.report.charts import CheckEnding, CheckRow, draw_checks
+from dpaudit.report.page import TRACE, Page, Step, again, checked_verdict, facts_block, page_text
 from dpaudit.results.document import OPTIONAL, Document
-from dpaudit.results.phrases import PUBLIC_SCHEMA
+from dpaudit.results.phrases import INFERRED, PUBLIC_SCHEMA
+from dpaudit.results.sentences import HEADLINE_GAP
 from dpaudit.results.structure import Block, Level, Picture, ReportTable
-from dpaudit.results.verdict import Verdict
-from dpaudit.trace.accounting import accountant, budget
 from dpaudit.trace.catalogue import PARTS, CheckOutcome, Finding, Passed, Skipped
 from dpaudit.trace.gradients import gradients
-from dpaudit.trace.noise import noise
-from dpaudit.trace.processing import constants, inputs, labels, output, scaling, teachers
-from dpaudit.trace.readers import partition, readers
+from dpaudit.trace.table import (
+    constants,
+    inputs,
+    labels,
+    output,
+    partition,
+    readers,
+    scaling,
+    teachers,
+)
 from dpaudit.trace.trainings import Trainings, run_trainings
+from dpaudit.trace.votes import accountant, budget, noise
 from dpaudit.versions import __version__, today
 
 CHECKS: Final[tuple[Callable[[Trainings], Iterator[CheckOutcome]], ...]] = (
@@ -158,6 +164,11 @@ class TraceReport(Document):
         """Whether a finding violates the claim."""
         return self.count(Severity.VIOLATION) > 0
 
+    @property
+    def ran(self) -> bool:
+        """Whether anything could be checked."""
+        return bool(self.checked or self.findings)
+
     def assert_no_violation(self) -> None:
         """Raises unless something was checked and nothing violates the claim.
 
@@ -166,53 +177,31 @@ class TraceReport(Document):
                 be checked; the message is the report.
         """
         __tracebackhide__ = True
-        if self.violated or not (self.checked or self.findings):
+        if self.violated or not self.ran:
             raise AssertionError(str(self))
 
     @property
     def headline(self) -> str:
         """The finding in one line."""
-        passed = counted(len(self.checked), "check")
-        rest = f"{len(self.not_checked)} could not be made"
-        if not self.findings:
-            word = "NO FINDING" if self.checked else "NOTHING CHECKED"
-            return f"{word}  {passed} of the training passed, {rest}"
-        counts = {severity: self.count(severity) for severity in Severity}
-        named = ", ".join(counted(n, severity.value) for severity, n in counts.items() if n)
-        word = self.findings[0].severity.upper()
-        return f"{word}  {named} in the training; {passed} passed, {rest}"
+        if not self.ran:
+            why = "the generator recorded nothing that a check could judge"
+            return f"NOTHING CHECKED{HEADLINE_GAP}{why}"
+        if self.violated:
+            ids = [of.id for of in self.findings if of.severity is Severity.VIOLATION]
+            wrong = f"{counted(len(ids), 'deviation')} from what the privacy proof assumes"
+            return f"VIOLATION{HEADLINE_GAP}{wrong}: {listed(ids)}"
+        flaws = ", ".join(counted(n, of.value) for of in Severity if (n := self.count(of)))
+        return f"NO VIOLATION FOUND{HEADLINE_GAP}{flaws}{'; ' if flaws else ''}{self.made}"
+
+    @property
+    def made(self) -> str:
+        """How many checks passed, and how many could not be made."""
+        missing = f", {len(self.not_checked)} could not be made" if self.not_checked else ""
+        return f"{counted(len(self.checked), 'check')} passed{missing}"
 
     def __str__(self) -> str:
         """The report in 80 columns: the finding, each deviation, and what could not be checked."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield from headed(self.headline, self._rows())
-        for finding in self.findings:
-            yield ""
-            yield f"{finding.severity.value.upper()} {finding.id}"
-            yield from _indent(f"{finding.evidence}.")
-            yield from _indent(f"Correct: {finding.correct}.")
-            yield from _indent(f"See {finding.reference}.")
-        if self.not_checked:
-            yield ""
-            yield "not checked:"
-        for why in dict.fromkeys(self.not_checked.values()):
-            ids = ", ".join(id_ for id_, reason in self.not_checked.items() if reason == why)
-            yield from _indent(f"{why}: {ids}")
-
-    def _rows(self) -> Iterator[Row]:
-        yield Row("traced", printable(f"{self.generator} on {self.source}, seed {self.seed}"))
-        if self.schema_inferred:
-            yield Row(
-                "warning",
-                "bounds and categories were inferred from the table, so bounds-from-data finds "
-                f"less; {PUBLIC_SCHEMA}",
-            )
-        if self.findings:
-            yield Row("next", "repair the training, then trace it again")
-        else:
-            yield Row("next", "`dpaudit audit` measures the empirical epsilon")
+        return page_text(trace_page(self))
 
 
 def summarise(
@@ -243,10 +232,6 @@ def summarise(
     return tuple(ordered), checked, skipped
 
 
-def _indent(text: str) -> list[str]:
-    return wrapped(text, first="  ", rest="    ")
-
-
 def trace_page(report: TraceReport) -> Page:
     """Arranges the report of a trace.
 
@@ -256,10 +241,18 @@ def trace_page(report: TraceReport) -> Page:
     Returns:
         The page.
     """
-    word, finding = _headline(report)
-    rows = _check_rows(report)
+    word, _, finding = report.headline.partition(HEADLINE_GAP)
+    rows, facts = _check_rows(report), tuple(_facts(report))
+    findings = tuple(map(_finding, report.findings))
+    skipped = tuple(_not_made(report))
+    passed = Block(
+        title="Checks that found nothing",
+        level=Level.SUBSECTION,
+        folded=True,
+        items=report.checked,
+    )
     return Page(
-        verdict=_verdict(report),
+        verdict=checked_verdict(violated=report.violated, ran=report.ran),
         word=word,
         finding=finding,
         about=f"Trace of {report.generator} on {report.source}",
@@ -268,39 +261,18 @@ def trace_page(report: TraceReport) -> Page:
         result=_result(rows),
         next_step=Step((_next(report),)),
         findings=(
-            *([Block(title="Findings")] if report.findings else []),
-            *map(_finding, report.findings),
-            _scope(report),
+            *([Block(title="Findings")] if findings else []),
+            *findings,
+            facts_block("What was tested", facts),
         ),
         clauses=TRACE,
         reproduce=again(report.source, report.reproduce),
-        details=tuple(_details(report)),
+        details=(*skipped, *([passed] if report.checked else [])),
         origin=f"dpaudit {__version__} trace",
         draw=lambda picture: draw_checks(rows, title="Checks of each part of the training"),
+        facts=facts,
+        terminal=(*findings, *skipped),
     )
-
-
-def _verdict(report: TraceReport) -> Verdict:
-    if report.violated:
-        return Verdict.VIOLATION
-    return Verdict.CONSISTENT if report.checked or report.findings else Verdict.INCONCLUSIVE
-
-
-def _headline(report: TraceReport) -> tuple[str, str]:
-    """The first words of the heading and the rest."""
-    if report.violated:
-        ids = [finding.id for finding in report.findings if finding.severity is Severity.VIOLATION]
-        wrong = counted(len(ids), "deviation")
-        return "VIOLATION", f"{wrong} from what the privacy proof assumes: {listed(ids, most=3)}"
-    made = f"{counted(len(report.checked), 'check')} passed"
-    if report.not_checked:
-        made = f"{made}, {len(report.not_checked)} could not be made"
-    if report.findings:
-        flaws = [counted(n, each.value) for each in Severity if (n := report.count(each))]
-        return "NO VIOLATION FOUND", f"{', '.join(flaws)}; {made}"
-    if report.checked:
-        return "NO VIOLATION FOUND", made
-    return "NOTHING CHECKED", "the generator recorded nothing that a check could judge"
 
 
 def _lead(report: TraceReport) -> Iterator[str]:
@@ -310,7 +282,7 @@ def _lead(report: TraceReport) -> Iterator[str]:
             "that the claimed epsilon limits how far a synthetic table changes the odds that a "
             "record was used. How far it does, an audit measures."
         )
-    elif report.checked or report.findings:
+    elif report.ran:
         yield (
             "No part of the training that was checked contradicts the privacy proof. This is not "
             "evidence of privacy: only an audit tests what a synthetic table reveals."
@@ -319,11 +291,6 @@ def _lead(report: TraceReport) -> Iterator[str]:
         "A trace trains the generator on the table and on changed tables, and judges what it "
         "records of each training. What it does not record is not tested."
     )
-    if report.schema_inferred:
-        yield (
-            "Bounds and categories were inferred from the table, so a generator that reads them "
-            f"from the data is not noticed: {PUBLIC_SCHEMA}."
-        )
 
 
 def _check_rows(report: TraceReport) -> tuple[CheckRow, ...]:
@@ -368,22 +335,26 @@ def _finding(finding: Finding) -> Block:
     )
 
 
-def _scope(report: TraceReport) -> Block:
-    rows = (
-        (
-            "Tested",
-            "what the generator records of its training: who reads which rows, noise, "
-            "accounting, gradients, and what the table decides",
-        ),
-        (
-            "Not tested",
-            "what it does not record, the random number generator, floating point, and "
-            "side channels; no attack was run",
-        ),
-        ("Table", report.source),
-        ("Schema", "inferred from the table" if report.schema_inferred else "given"),
+def _facts(report: TraceReport) -> Iterator[Row]:
+    """What was tested, and what was not."""
+    yield Row("traced", printable(f"{report.generator} on {report.source}, seed {report.seed}"))
+    yield Row("checks", report.made)
+    yield Row(
+        "tested",
+        "what the generator records of its training: who reads which rows, noise, accounting, "
+        "gradients, and what the table decides",
     )
-    return Block(title="What was tested", table=ReportTable(("Scope", "In this trace"), rows))
+    yield Row(
+        "untested",
+        "what it does not record, the random number generator, floating point, and side channels; "
+        "no attack was run",
+    )
+    if report.schema_inferred:
+        yield Row(
+            "warning",
+            f"{INFERRED}, so a generator that reads them from the data is not noticed; "
+            f"{PUBLIC_SCHEMA}",
+        )
 
 
 def _next(report: TraceReport) -> str:
@@ -392,7 +363,7 @@ def _next(report: TraceReport) -> str:
             "Repair the first finding below, which says what is correct, and trace again. To "
             "measure what a synthetic table reveals, audit the generator (dpaudit audit)."
         )
-    if report.checked or report.findings:
+    if report.ran:
         return (
             "Audit the generator (dpaudit audit): an attack tests what a synthetic table reveals, "
             "whatever its cause."
@@ -403,18 +374,15 @@ def _next(report: TraceReport) -> str:
     )
 
 
-def _details(report: TraceReport) -> Iterator[Block]:
-    if report.not_checked:
+def _not_made(report: TraceReport) -> Iterator[Block]:
+    """The checks that could not be made, by reason."""
+    reasons = dict[str, list[str]]()
+    for id_, why in report.not_checked.items():
+        reasons.setdefault(why, []).append(id_)
+    if reasons:
         yield Block(
             title="Checks that could not be made",
             level=Level.SUBSECTION,
             folded=True,
-            table=ReportTable(("Check", "Why"), tuple(report.not_checked.items())),
-        )
-    if report.checked:
-        yield Block(
-            title="Checks that found nothing",
-            level=Level.SUBSECTION,
-            folded=True,
-            items=report.checked,
+            items=tuple(f"{why}: {', '.join(ids)}" for why, ids in reasons.items()),
         )

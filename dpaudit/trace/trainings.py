@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -83,9 +83,9 @@ class GradientSum(NamedTuple):
     noise: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Trace:
-    """What one training recorded.
+    """What one training recorded; complete once its `Collector` has finished.
 
     Attributes:
         claim: What the generator claims.
@@ -109,20 +109,20 @@ class Trace:
 
     claim: PrivacyClaim | None
     data: pd.DataFrame
-    synthetic: pd.DataFrame
-    iterations: tuple[Mapping[ReaderId, Reading], ...]
-    constants: Mapping[str, float]
-    scaling: Mapping[str, tuple[float, ...]]
-    label_counts: tuple[int, ...] | None
-    renewed: tuple[bool, ...]
-    promised: VoteTable | None
-    ones: IntArray
-    labels: IntArray
-    noise: Mapping[NoiseOn, FloatArray]
-    charges: tuple[Charge, ...]
-    sums: tuple[GradientSum, ...]
-    fed: Mapping[Stage, FloatArray]
-    unrounded: FloatArray | None
+    synthetic: pd.DataFrame = field(init=False)
+    iterations: Sequence[Mapping[ReaderId, Reading]] = field(init=False)
+    constants: dict[str, float] = field(default_factory=dict)
+    scaling: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    label_counts: tuple[int, ...] | None = None
+    renewed: list[bool] = field(default_factory=list)
+    promised: VoteTable | None = None
+    ones: IntArray = field(init=False)
+    labels: IntArray = field(init=False)
+    noise: Mapping[NoiseOn, FloatArray] = field(init=False)
+    charges: list[Charge] = field(default_factory=list)
+    sums: list[GradientSum] = field(default_factory=list)
+    fed: Mapping[Stage, FloatArray] = field(init=False)
+    unrounded: FloatArray | None = None
 
     def readings(self, reader: Reader) -> dict[int, Reading]:
         """What each reader of a kind read in all iterations together, by number."""
@@ -140,42 +140,37 @@ class Trace:
 
 
 class Collector:
-    """A `Recorder` for one training; `finish` gives what it collected.
+    """A `Recorder` for one training.
 
     Raises:
         TrialError: By any method, if what it records is impossible.
+
+    Attributes:
+        trace: What it has collected so far; complete after `finish`.
     """
 
-    def __init__(self, rows: int) -> None:
-        """Starts empty, for a training on this many rows."""
-        self._rows = rows
+    def __init__(self, data: pd.DataFrame, claim: PrivacyClaim | None = None) -> None:
+        """Starts empty, for a training on this table of a generator with this claim."""
+        self.trace = Trace(claim=claim, data=data)
         self._iterations: list[dict[ReaderId, list[IntArray]]] = [{}]
-        self._constants: dict[str, float] = {}
-        self._scaling: dict[str, tuple[float, ...]] = {}
-        self._label_counts: tuple[int, ...] | None = None
         self._last: dict[int, FloatArray] = {}
-        self._renewed: list[bool] = []
-        self._promised: VoteTable | None = None
         self._ones: list[IntArray] = []
         self._labels: list[IntArray] = []
         self._uncharged: list[IntArray] = []
         self._noise: dict[NoiseOn, list[FloatArray]] = defaultdict(list)
-        self._charges: list[Charge] = []
-        self._sums: list[GradientSum] = []
         self._fed: dict[Stage, list[FloatArray]] = defaultdict(list)
-        self._unrounded: FloatArray | None = None
 
     def constant(self, name: str, value: float) -> None:
         """Records a number that the training treats as public."""
-        self._constants[name] = float(value)
+        self.trace.constants[name] = float(value)
 
     def scaling(self, column: str, numbers: Sequence[float]) -> None:
         """Records the numbers that a numeric column is scaled with."""
-        self._scaling[column] = tuple(float(number) for number in numbers)
+        self.trace.scaling[column] = tuple(float(number) for number in numbers)
 
     def label_counts(self, counts: Sequence[int]) -> None:
         """Records how many records of each class are to be generated."""
-        self._label_counts = tuple(int(count) for count in counts)
+        self.trace.label_counts = tuple(int(count) for count in counts)
 
     def iteration(self) -> None:
         """Records that a round begins."""
@@ -195,7 +190,7 @@ class Collector:
     def taught(self, index: int, *, before: FloatArray, after: FloatArray) -> None:
         """Records that a teacher was trained in this iteration."""
         if index in self._last:
-            self._renewed.append(not np.array_equal(self._last[index], before, equal_nan=True))
+            self.trace.renewed.append(not np.array_equal(self._last[index], before, equal_nan=True))
         self._last[index] = np.array(after)
 
     def losses(self, own: float, others: float) -> None:
@@ -203,7 +198,7 @@ class Collector:
 
     def promised(self, table: VoteTable) -> None:
         """Records the mechanism that the accountant charges for."""
-        self._promised = table
+        self.trace.promised = table
 
     def voted(self, ones: IntArray, labels: IntArray) -> None:
         """Records that labels were released.
@@ -234,7 +229,7 @@ class Collector:
         latest = _join(self._uncharged, np.int64)
         copied = None if moments is None else np.array(moments, dtype=np.float64).ravel()
         votes = latest[max(0, latest.size - queries) :]
-        self._charges.append(Charge(int(queries), votes, float(after), copied))
+        self.trace.charges.append(Charge(int(queries), votes, float(after), copied))
         self._uncharged.clear()
 
     def summed(
@@ -250,7 +245,7 @@ class Collector:
         if any(norm.shape != numbers.shape for norm in norms):
             raise TrialError("recorded norms of gradients that are not one for each row")
         drawn = np.array(noise, dtype=np.float64).ravel()
-        self._sums.append(GradientSum(numbers, norms[0], norms[1], drawn))
+        self.trace.sums.append(GradientSum(numbers, norms[0], norms[1], drawn))
 
     def fed(self, stage: Stage, inputs: FloatArray) -> None:
         """Records random inputs of the generator network."""
@@ -260,49 +255,28 @@ class Collector:
 
     def output(self, unrounded: FloatArray) -> None:
         """Records the sampled table's numeric columns before rounding."""
-        self._unrounded = np.array(unrounded, dtype=np.float64)
+        self.trace.unrounded = np.array(unrounded, dtype=np.float64)
 
-    def finish(
-        self, claim: PrivacyClaim | None, data: pd.DataFrame, synthetic: pd.DataFrame
-    ) -> Trace:
-        """The trace of the training.
-
-        Args:
-            claim: What the generator claims.
-            data: The table that it was trained on.
-            synthetic: The table that it returned.
-
-        Returns:
-            Everything that was recorded.
-        """
-        return Trace(
-            claim=claim,
-            data=data,
-            synthetic=synthetic,
-            iterations=tuple(
-                {part: _reading(rows) for part, rows in iteration.items()}
-                for iteration in self._iterations
-            ),
-            constants=self._constants,
-            scaling=self._scaling,
-            label_counts=self._label_counts,
-            renewed=tuple(self._renewed),
-            promised=self._promised,
-            ones=_join(self._ones, np.int64),
-            labels=_join(self._labels, np.int64),
-            noise={on: _join(self._noise[on], np.float64) for on in NoiseOn},
-            charges=tuple(self._charges),
-            sums=tuple(self._sums),
-            fed={stage: _join(self._fed[stage], np.float64) for stage in Stage},
-            unrounded=self._unrounded,
-        )
+    def finish(self, synthetic: pd.DataFrame) -> Trace:
+        """The trace of the training, which returned this table."""
+        self.trace.synthetic = synthetic
+        self.trace.iterations = [
+            {part: _reading(rows) for part, rows in iteration.items()}
+            for iteration in self._iterations
+        ]
+        self.trace.ones = _join(self._ones, np.int64)
+        self.trace.labels = _join(self._labels, np.int64)
+        self.trace.noise = {on: _join(self._noise[on], np.float64) for on in NoiseOn}
+        self.trace.fed = {stage: _join(self._fed[stage], np.float64) for stage in Stage}
+        return self.trace
 
     def _known(self, rows: IntArray) -> IntArray:
         """Row numbers, flat, once they are known to be of the table."""
         numbers = np.array(rows, dtype=np.int64).ravel()
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < self._rows:
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self.trace.data):
             raise TrialError(
-                f"recorded rows {numbers.min()} to {numbers.max()} of a table of {self._rows}"
+                f"recorded rows {numbers.min()} to {numbers.max()} of a table of "
+                f"{len(self.trace.data)}"
             )
         return numbers
 
@@ -468,9 +442,8 @@ def most_informative_record(data: pd.DataFrame, schema: Schema) -> int:
 def _trace(
     generator: Traceable, data: pd.DataFrame, schema: Schema, *, rows: int, seed: int
 ) -> Trace:
-    collector = Collector(len(data))
-    given = generator.trace(data.copy(), n_rows=rows, seed=seed, recorder=collector)
-    synthetic = accept(given, schema, rows)
     claim = getattr(generator, "claim", None)
     stated = claim if isinstance(claim, PrivacyClaim) else None  # findings are about epsilon
-    return collector.finish(stated, data, synthetic)
+    collector = Collector(data, stated)
+    given = generator.trace(data.copy(), n_rows=rows, seed=seed, recorder=collector)
+    return collector.finish(accept(given, schema, rows))

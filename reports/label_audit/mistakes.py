@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import binom
 
 from dpaudit.account import Mechanism, VoteTable, calibrate, epsilon_from_moments
-from dpaudit.account.algorithm_1 import algorithm_1_moments
+from dpaudit.account.moments import algorithm_1_moments
 from dpaudit.labels import Drawing, VotePair
 from dpaudit.model.claim import PrivacyClaim
 

@@ -18,12 +18,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from dpaudit.account.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
-from dpaudit.account.conversion import FloatArray, check_positive_delta, epsilon_from_rdp
-from dpaudit.account.moments import check_gamma, check_moments, check_votes, local_divergences
+from dpaudit.account.conversion import FloatArray, epsilon_from_rdp
+from dpaudit.account.moments import (
+    PATE_SCRIPT_2017,
+    algorithm_1_moments,
+    check_moments,
+    check_votes,
+    local_divergences,
+)
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
+from dpaudit.model.setting import BETWEEN_0_AND_1, POSITIVE, check_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +145,7 @@ def sanitised_epsilon(
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    check_positive_delta(delta)
+    check_number("delta", delta, BETWEEN_0_AND_1)
     chosen = check_votes(votes, teachers=table.teachers)
     local = local_divergences(table, [release.order])[:, 0]
     smooth = smooth_sensitivity(local, beta=release.beta)[chosen].sum()
@@ -211,7 +217,7 @@ def pate_script_smooth_sensitivity(
     Raises:
         SettingsError: If an argument is outside its range.
     """
-    check_gamma(gamma)
+    check_number("gamma", gamma, POSITIVE)
     _check_beta(beta)
     moment = check_moments(moments)
     votes = np.sort(np.asarray(counts))

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.account import VoteTable, epsilon_from_moments, pate_moments
-from dpaudit.account.algorithm_1 import (
+from dpaudit.account.moments import (
     AS_PUBLISHED,
     BOREALIS_SMARTNOISE,
     SYNTHCITY,

@@ -22,7 +22,7 @@ from dpaudit.bugs.bug import Bug, Status, known_bugs
 from dpaudit.bugs.run import BugOutcome, BugRun, library_of, replay_side
 from dpaudit.errors import DpauditError
 from dpaudit.external.environments import create_environment, newest_release
-from dpaudit.external.libraries import Library
+from dpaudit.external.generator import Library
 from dpaudit.formatting import error_text
 from dpaudit.plugins.named import library_named
 from reports import markdown

@@ -25,7 +25,7 @@ from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.game.pool import workers_ended
 from dpaudit.model.claim import Neighbours
 from dpaudit.plugins.protocols import FloatArray, GameView
-from dpaudit.results.two_worlds import TwoWorldsOutcome
+from dpaudit.results.outcomes import TwoWorldsOutcome
 from dpaudit.seeds import Stream
 from reports import markdown
 from reports.audits import run_audits

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.account.algorithm_1 import (
+from dpaudit.account.conversion import epsilon_from_moments
+from dpaudit.account.moments import (
     AS_PUBLISHED,
     BOREALIS_SMARTNOISE,
     PAPER_MOMENTS,
@@ -18,9 +19,9 @@ from dpaudit.account.algorithm_1 import (
     Deviation,
     algorithm_1_claim,
     algorithm_1_moments,
+    data_independent_moments,
+    pate_moments,
 )
-from dpaudit.account.conversion import epsilon_from_moments
-from dpaudit.account.moments import data_independent_moments, pate_moments
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import ClaimError, SettingsError
 

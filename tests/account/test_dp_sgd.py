@@ -204,7 +204,7 @@ def test_the_claim_tells_its_derivation() -> None:
         ({"noise_multiplier": math.inf}, "^`noise_multiplier` must be .*, got inf"),
         ({"delta": 0.0}, "^`delta` must be .*, got 0"),
         ({"delta": 1.0}, "^`delta` must be .*, got 1"),
-        ({"method": "gdp"}, "^`method` is 'gdp': use rdp, pld"),
+        ({"method": "gdp"}, "^`method`: 'gdp' is not one of rdp, pld"),
         ({"method": "rdp", "neighbours": Neighbours.REPLACE_ONE}, "use pld"),
     ],
 )

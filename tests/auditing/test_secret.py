@@ -27,9 +27,9 @@ from dpaudit.model.schema import Schema
 from dpaudit.report.content import audit_page
 from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.document import from_document, to_document
+from dpaudit.results.outcomes import SecretOutcome, TwoWorldsOutcome
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.summary import summary_lines
-from dpaudit.results.two_worlds import SecretOutcome, TwoWorldsOutcome
 from samples import PEOPLE, QUICK_ATTACKS, game_view, people
 
 TABLE = people().assign(income=lambda table: table["income"].fillna(50.0))

@@ -21,8 +21,8 @@ from dpaudit.model.choices import Multiplicity
 from dpaudit.plugins.protocols import World
 from dpaudit.report.render import render_markdown
 from dpaudit.results.document import from_document
+from dpaudit.results.outcomes import SequentialOutcome, TwoWorldsOutcome
 from dpaudit.results.record import AuditRecord
-from dpaudit.results.two_worlds import SequentialOutcome, TwoWorldsOutcome
 from samples import QUICK_ATTACKS
 
 FAST: dict[str, Any] = {"attacks": QUICK_ATTACKS, "jobs": 1}

@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.cli import env
+from dpaudit.cli import libraries
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external import environments
 from dpaudit.external.environments import MARKER, PINS, Environment, create_environment
-from dpaudit.external.libraries import Library
+from dpaudit.external.generator import Library
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
@@ -86,7 +86,7 @@ def test_the_release_that_stopped_leaking_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if installer == "by hand":
-        monkeypatch.setattr(env, "create_environment", by_hand)
+        monkeypatch.setattr(libraries, "create_environment", by_hand)
     runs = tmp_path / "runs"
     for release, leaks in RELEASES.items():
         assert dpaudit("env", "create", f"toy@{release}").exit_code == 0

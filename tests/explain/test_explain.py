@@ -33,7 +33,7 @@ from dpaudit.explain.explanation import (
     conclusion,
     judge_fix,
 )
-from dpaudit.explain.suspects import suspects_of, with_rows_shuffled
+from dpaudit.explain.run import suspects_of, with_rows_shuffled
 from dpaudit.game.flight import TrialProgress
 from dpaudit.game.store import specification_of
 from dpaudit.model.claim import PrivacyClaim

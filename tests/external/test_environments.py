@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit.auditing.entry import audit_by_keywords
-from dpaudit.cli.doctor import _environment_findings
+from dpaudit.cli.installation import _environment_findings
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
 from dpaudit.external.environments import (
@@ -31,7 +31,7 @@ from dpaudit.external.environments import (
     pip_reason,
     remove_environments,
 )
-from dpaudit.external.libraries import Library, adapter_account
+from dpaudit.external.generator import Library, adapter_account
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import named_generator

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.external.libraries import Library
+from dpaudit.external.generator import Library
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.named import libraries
 

@@ -73,16 +73,16 @@ def test_our_own_are_registered_and_all_load() -> None:
     assert {"null", "copycat", "pate-gan"} <= set(names(GENERATORS))
     assert {"groundhog", "query-target"} <= set(names(ATTACKS))
     for group in (GENERATORS, ATTACKS):
-        assert [plugin.name for plugin in plugins(group)] == names(group)
-        for plugin in plugins(group):
-            assert resolve(plugin.name, group) is plugin.value
+        assert list(plugins(group)) == names(group)
+        for name, value in plugins(group).items():
+            assert resolve(name, group) is value
 
 
 @pytest.mark.usefixtures("entries")
 def test_a_broken_plugin_is_a_warning_in_lists_and_an_error_by_name() -> None:
     with pytest.warns(UserWarning, match="left out") as caught:
         found = plugins(GENERATORS)
-    assert [plugin.name for plugin in found] == ["settings"]
+    assert list(found) == ["settings"]
     assert {"broken", "attribute"} == {str(w.message).split("'")[1] for w in caught}
     with pytest.raises(RegistryError, match=r"'broken' \(dpaudit_no_such_package:Thing\) fails"):
         resolve("broken", GENERATORS)
@@ -136,7 +136,7 @@ def test_an_entry_point_names_the_extra_that_it_needs(
     with pytest.raises(MissingExtraError, match=f"generator 'lazy' {says}"):
         named_generator(Fraction(1), {}, {})
     with pytest.warns(UserWarning, match=f"generator 'eager' {says}"):
-        found = dict(plugins(GENERATORS))
+        found = plugins(GENERATORS)
     assert found["lazy"] is Fraction
     assert "eager" not in found
     assert build("ready", GENERATORS, given={}, offered={}) == Counter()

@@ -18,16 +18,15 @@ from typer.testing import CliRunner, Result
 import probed_toys as toys
 from documents import read_document
 from dpaudit.cli.console import ExitCode
+from dpaudit.cli.diagnosis import probe as command
 from dpaudit.cli.main import app
-from dpaudit.cli.probe import probe as command
 from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.probe import PROBES, ProbeReport, ProbeSettings, ProbeStatus, Severity, probe
 from dpaudit.probe.challenge import fewest_guesses, one_coin, rule
-from dpaudit.probe.form import permutation_p
-from dpaudit.probe.parameters import group_claim
+from dpaudit.probe.inputs import group_claim, permutation_p
 
 TOYS = toys.__file__
 
@@ -96,11 +95,14 @@ def schema_with_missing(name: str) -> Schema:
     return replace(SCHEMA, columns=columns)
 
 
-def test_python_and_the_command_have_every_setting_with_one_default() -> None:
-    given, options = (inspect.signature(one).parameters for one in (probe, command))
-    for setting in fields(ProbeSettings):
-        assert (given[setting.name].default or None) == (setting.default or None)
-        assert options[setting.name].default is None  # what is not typed is left to the settings
+def test_the_command_has_every_setting_and_leaves_its_default_to_the_settings() -> None:
+    options = inspect.signature(command).parameters
+    assert all(options[setting.name].default is None for setting in fields(ProbeSettings))
+
+
+def test_a_setting_that_no_probe_has_is_refused_before_any_training() -> None:
+    with pytest.raises(TypeError, match="fit_"):
+        probe("null", table(), schema=SCHEMA, fit_=3)
 
 
 def test_every_probe_has_a_toy() -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpaudit.cli.main import app
-from dpaudit.report.badge import badge
+from dpaudit.report.render import badge
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 

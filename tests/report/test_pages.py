@@ -20,7 +20,7 @@ from dpaudit.explain.explanation import (
 )
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim
-from dpaudit.probe.result import ProbeReport, ProbeResult, ProbeStatus, probe_page
+from dpaudit.probe.run import ProbeReport, ProbeResult, ProbeStatus, probe_page
 from dpaudit.report.content import audit_page
 from dpaudit.report.page import Page, page_text
 from dpaudit.report.render import page_html, page_markdown

@@ -12,9 +12,8 @@ from dpaudit.model.claim import ConcentratedClaim, CurveClaim, CurvePoint, Gauss
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
 from dpaudit.results.advice import next_step
-from dpaudit.results.odds import in_odds
 from dpaudit.results.record import AuditRecord, SameTables
-from dpaudit.results.sentences import hidden_target, lead
+from dpaudit.results.sentences import hidden_target, in_odds, lead
 from dpaudit.results.summary import summary_lines
 from dpaudit.results.verdict import FRESH_TRIALS
 

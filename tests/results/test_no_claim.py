@@ -23,11 +23,10 @@ from dpaudit.model.claim import NoClaim
 from dpaudit.report.render import junit_xml, page_html, page_markdown, render_html, render_markdown
 from dpaudit.results.advice import next_step
 from dpaudit.results.decide import decide
-from dpaudit.results.odds import in_odds
 from dpaudit.results.plots import plot
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
-from dpaudit.results.sentences import headline, lead
+from dpaudit.results.sentences import headline, in_odds, lead
 from dpaudit.results.summary import failure_lines, summary_lines
 from dpaudit.results.verdict import Check, Consequence, Power, Verdict
 

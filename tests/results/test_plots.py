@@ -119,7 +119,7 @@ def test_the_scores_figure_has_every_score_once(record_of: Make) -> None:
 def test_words_stand_inside_the_figure_and_outside_the_plot(
     record_of: Make, figure: FigureName
 ) -> None:
-    for size in (SIZES[figure], (3.3, SIZES[figure].height)):
+    for size in (SIZES[figure], (3.3, SIZES[figure][1])):
         page = Figure(figsize=size, layout="constrained")
         ax = plot(record_of(), page.add_subplot(), figure=figure)
         page.draw_without_rendering()

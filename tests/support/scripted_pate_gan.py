@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.account import VoteTable, epsilon_from_moments, pate_moments
-from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
+from dpaudit.account.moments import Deviation, algorithm_1_moments
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema

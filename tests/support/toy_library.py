@@ -13,7 +13,7 @@ import pytest
 
 import dpaudit.plugins.registry as registry
 from dpaudit.external.environments import Environment
-from dpaudit.external.libraries import Library
+from dpaudit.external.generator import Library
 
 ADAPTER = '''
 import random

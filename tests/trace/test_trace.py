@@ -22,9 +22,11 @@ from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError, SettingsError, TargetError, TrialError
 from dpaudit.plugins.recorder import Reader, Recorder
-from dpaudit.trace import Severity, TraceReport, noise
+from dpaudit.trace import Severity, TraceReport, votes
 from dpaudit.trace.catalogue import CATALOGUE, Finding, Passed
-from dpaudit.trace.noise import (
+from dpaudit.trace.table import more_than_chance
+from dpaudit.trace.trainings import Collector, most_informative_record, run_trainings
+from dpaudit.trace.votes import (
     ERROR,
     FEWEST,
     AccountedNoise,
@@ -33,8 +35,6 @@ from dpaudit.trace.noise import (
     laws_of,
     may_have_scale,
 )
-from dpaudit.trace.readers import more_than_chance
-from dpaudit.trace.trainings import Collector, most_informative_record, run_trainings
 from scripted_pate_gan import (
     GAUSSIAN,
     SCHEMA,
@@ -90,7 +90,7 @@ def test_each_deviation_is_found_alone(flaw: str) -> None:
 
 
 def test_a_trace_that_checked_nothing_passes_no_test() -> None:
-    with pytest.raises(AssertionError, match="NOTHING CHECKED  0 checks"):
+    with pytest.raises(AssertionError, match="NOTHING CHECKED  the generator recorded"):
         replace(traced(), checked=()).assert_no_violation()
 
 
@@ -105,7 +105,7 @@ def test_all_counts_of_votes_together_err_as_seldom_as_one_test() -> None:
     def tested(extra: int) -> object:
         released = right + extra * (np.arange(21) == 10)
         labels = np.concatenate([np.arange(runs) < count for count in released]).astype(int)
-        return noise._test_votes(SimpleNamespace(ones=ones, labels=labels), table)  # type: ignore[arg-type]
+        return votes._test_votes(SimpleNamespace(ones=ones, labels=labels), table)  # type: ignore[arg-type]
 
     alone = next(extra for extra in range(500) if p_value(extra) <= ERROR)
     together = next(extra for extra in range(500) if 21 * p_value(extra) <= ERROR)
@@ -196,7 +196,7 @@ def test_laws_and_scales_are_told_apart_at_the_fewest_draws() -> None:
 
 
 def test_scale_tests_err_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.trace.noise.ERROR", 0.05)
+    monkeypatch.setattr("dpaudit.trace.votes.ERROR", 0.05)
     rng = np.random.default_rng(6)
     for draw, law in ((rng.standard_normal, Law.NORMAL), (rng.laplace, Law.LAPLACE)):
         alarms = sum(not may_have_scale(np.asarray(draw(size=200)), law, 1.0) for _ in range(2000))
@@ -219,10 +219,10 @@ def test_the_noise_of_a_promised_table_is_read_off_it(
     teachers: int, scale: float, mechanism: Mechanism
 ) -> None:
     accounted = AccountedNoise(mechanism, scale)
-    collector = Collector(1)
+    collector = Collector(pd.DataFrame(index=range(1)))
     collector.constant("gamma", 1 / scale)
     collector.promised(accounted.table(teachers).quantised())
-    found = accounted_noise(collector.finish(None, pd.DataFrame(), pd.DataFrame()))
+    found = accounted_noise(collector.finish(pd.DataFrame()))
     assert found is not None
     assert found.mechanism is mechanism
     assert found.scale == pytest.approx(scale, rel=1e-6)
@@ -244,7 +244,7 @@ def test_what_a_generator_cannot_be_told_about_is_refused() -> None:
         (lambda one: one.voted(np.array([1]), np.array([2])), "labels"),
     ):
         with pytest.raises(TrialError, match=wrong):
-            record(Collector(3))
+            record(Collector(pd.DataFrame(index=range(3))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,8 +296,8 @@ def test_a_report_is_a_pure_function_of_its_seed_and_fits_80_columns() -> None:
     assert first.to_document() == again.to_document()
     assert max(map(len, str(first).splitlines())) <= 80
     assert json.loads(json.dumps(first.to_document(), allow_nan=False))["schema_version"] == 1
-    assert str(first).startswith("VIOLATION  3 violations in the training; ")
-    assert "\n\nVIOLATION no-pate\n" in str(first)
+    assert str(first).startswith("VIOLATION  3 deviations from what the privacy proof ")
+    assert "\n\nno-pate (violation)\n" in str(first)
 
 
 GENERATOR = """
@@ -355,7 +355,7 @@ def test_the_command_line_prints_one_document_and_exits_1_on_a_violation() -> No
     nowhere = dpaudit_trace("made.py:Copies", "--html", "no/t.html")
     assert nowhere.exit_code == ExitCode.USAGE
     assert nowhere.stderr == "error: folder no does not exist: make it, or give another --html\n"
-    assert quiet.stdout.startswith("VIOLATION  1 violation in the training; ")
+    assert quiet.stdout.startswith("VIOLATION  1 deviation from what the privacy proof ")
     assert quiet.stderr.splitlines() == ["not a result"] * 5
 
 

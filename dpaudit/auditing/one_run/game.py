@@ -25,7 +25,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
-from dpaudit.results.one_run import CanaryOutcome, OneRunOutcome
+from dpaudit.results.outcomes import CanaryOutcome, OneRunOutcome
 from dpaudit.results.record import ControlOutcome, TargetOfAudit
 from dpaudit.results.verdict import Check, SampleUnit
 from dpaudit.seeds import rng_of

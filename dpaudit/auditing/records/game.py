@@ -56,9 +56,8 @@ from dpaudit.plugins.protocols import (
     trains_many,
 )
 from dpaudit.plugins.registry import GENERATORS, build
-from dpaudit.results.game import AttackOutcome
+from dpaudit.results.outcomes import AttackOutcome, RecordOutcome, RecordsOutcome
 from dpaudit.results.record import ControlOutcome, TargetOfAudit
-from dpaudit.results.records import RecordOutcome, RecordsOutcome
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
 
 EVEN_ODDS = Threshold(0.0, Direction.HIGHER)

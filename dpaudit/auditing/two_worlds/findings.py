@@ -49,15 +49,15 @@ from dpaudit.plugins.protocols import (
     World,
     is_seedable,
 )
-from dpaudit.results.game import AttackOutcome
 from dpaudit.results.leaks import by_importance, carriers
-from dpaudit.results.record import ControlOutcome, Leak, SameTables, TargetOfAudit
-from dpaudit.results.two_worlds import (
+from dpaudit.results.outcomes import (
+    AttackOutcome,
     RightGuesses,
     SecretOutcome,
     SequentialOutcome,
     TwoWorldsOutcome,
 )
+from dpaudit.results.record import ControlOutcome, Leak, SameTables, TargetOfAudit
 from dpaudit.results.verdict import Check, Power
 
 MOST_LEAKS = 10

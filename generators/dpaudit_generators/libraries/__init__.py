@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpaudit.external.environments import Environment
-from dpaudit.external.libraries import Library
+from dpaudit.external.generator import Library
 
 _HERE = Path(__file__).parent
 

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from dpaudit.account import Mechanism, vote_table
-from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
-from dpaudit.account.moments import data_independent_moments
+from dpaudit.account.moments import Deviation, algorithm_1_moments, data_independent_moments
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of

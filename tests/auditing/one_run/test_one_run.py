@@ -48,7 +48,7 @@ from dpaudit.model.tables import load
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.one_run import OneRunOutcome
+from dpaudit.results.outcomes import OneRunOutcome
 from dpaudit.results.result import result_schema
 from dpaudit_generators.toys.counts import LaplaceHistogram
 

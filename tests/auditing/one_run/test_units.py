@@ -29,7 +29,7 @@ from dpaudit.model.column import Column, Kind, Unit
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import GameView, World
 from dpaudit.report.render import render_markdown
-from dpaudit.results.one_run import OneRunOutcome
+from dpaudit.results.outcomes import OneRunOutcome
 from dpaudit.results.result import result_schema
 from reports.units.towns import BY_ROW, ROWS, SCHEMA, Answers, NoiseForARow, Suppressed, visits
 

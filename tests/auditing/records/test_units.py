@@ -20,7 +20,7 @@ from dpaudit.game.trial import Role
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.report.render import render_markdown
-from dpaudit.results.records import RecordsOutcome
+from dpaudit.results.outcomes import RecordsOutcome
 from dpaudit.results.result import result_schema
 from dpaudit_attacks.queries import TargetQueries
 from reports.units.towns import BY_ROW, ROWS, SCHEMA, Answers, Suppressed, visits

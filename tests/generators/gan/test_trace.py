@@ -58,5 +58,5 @@ def test_each_flaw_is_named_alone(flaw: GradientFlaw) -> None:
 
 def test_tracing_changes_no_training() -> None:
     generator = DpGan(**SMALL)
-    recorded = generator.trace(DATA, n_rows=20, seed=3, recorder=Collector(len(DATA)))
+    recorded = generator.trace(DATA, n_rows=20, seed=3, recorder=Collector(DATA))
     pd.testing.assert_frame_equal(recorded, generator.fit(DATA, seed=3).sample(20, seed=3))

@@ -66,7 +66,7 @@ def test_nothing_is_found_where_nothing_is_wrong(schema: Schema) -> None:
 def test_tracing_changes_no_training() -> None:
     data = table(60)
     generator = PateG(schema=SCHEMA, public=table(30, seed=3), rounds=2, teachers=4, labels=5)
-    given = generator.trace(data, n_rows=20, seed=7, recorder=Collector(60))
+    given = generator.trace(data, n_rows=20, seed=7, recorder=Collector(data))
     pd.testing.assert_frame_equal(given, generator.fit(data, seed=7).sample(20, seed=7))
 
 

@@ -28,9 +28,9 @@ def test_without_noise_labels_are_the_majority_of_the_votes() -> None:
         schema=PEOPLE, teachers=3, gamma=1e-3, iterations=4, also="noise-scale-inverted"
     )
     data = people()
-    collector = Collector(len(data))
+    collector = Collector(data, generator.claim)
     synthetic = generator.trace(data, n_rows=5, seed=3, recorder=collector)
-    ones = collector.finish(claim=generator.claim, data=data, synthetic=synthetic).ones
+    ones = collector.finish(synthetic).ones
     found = facts_of(generator, data, seed=3)
     assert found["labels"] == len(ones) == 4 * 5 * 64
     assert found["share of 1 among labels"] == np.mean(ones >= 2)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.account import VoteTable
-from dpaudit.account.algorithm_1 import Deviation, algorithm_1_moments
+from dpaudit.account.moments import Deviation, algorithm_1_moments
 from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.account.algorithm_1 import PATE_SCRIPT_2017, algorithm_1_moments
 from dpaudit.account.conversion import ORDERS, epsilon_from_rdp
-from dpaudit.account.moments import local_divergences
+from dpaudit.account.moments import PATE_SCRIPT_2017, algorithm_1_moments, local_divergences
 from dpaudit.account.vote_table import VoteTable
 from dpaudit.errors import SettingsError
 from reports.methods.smooth_sensitivity import (
