@@ -75,7 +75,7 @@ class NoiseArray(Marked):
     parts: Tuple[NoisePart, ...] = ()
 
     @property
-    def is_marked(self) -> bool:  # type: ignore[override]
+    def has_mark(self) -> bool:  # type: ignore[override]
         return bool(self.parts)
 
     @classmethod
@@ -391,6 +391,7 @@ def _result(content: Any, parts: Tuple[NoisePart, ...], out: Any) -> Any:
     if not isinstance(out, NoiseArray):
         return combination(plain_array(out), parts)
     out.parts = parts
+    out.accept()
     return out
 
 
