@@ -569,20 +569,23 @@ def check_levels(fits: Fits, findings: ReplayFindings) -> None:
     known = [step for step in pilot.noisy if step.laws is not None]
     moving = list(dict.fromkeys(step.site for step in pilot.moving))[:_MOST_LIFTED]
     groups = [[step for step in known if step.site == site] for site in moving]
-    for own in filter(None, [*groups, known]):
+    first = fits.release_of(pilot, World.IN)
+    most = 1000 + 50 * sum(pilot.draws.values())
+
+    def is_level_shown(own: Sequence[NoisyStep], lift: float) -> bool:
         fits.say(f"the same replay, with answers of {own[0].site} moved alike")
-        scale = np.ceil(max(np.max(step.scales.inside) for step in own))
-        releases = [fits.release_of(pilot, World.IN)]
-        for lift in _LIFTS:
-            values = {step.key: step.answer + lift * scale for step in own}
-            most = 1000 + 50 * sum(pilot.draws.values())
-            lifted = replay_second_pilot(fits, values=values, most_draws=most)
-            releases.append(fits.release_of(lifted, World.IN))
-        first, *others = releases
-        if not any(
-            first is None or other is None or set(differing_places(first, other)) - findings.without
-            for other in others
-        ):
+        far = lift * np.ceil(max(np.max(step.scales.inside) for step in own))
+        values = {step.key: step.answer + far for step in own}
+        lifted = replay_second_pilot(fits, values=values, most_draws=most)
+        other = fits.release_of(lifted, World.IN)
+        if first is None or other is None:
+            return True
+        return bool(set(differing_places(first, other)) - findings.without)
+
+    if len(known) > max(map(len, groups), default=0):
+        groups.append(known)
+    for own in filter(None, groups):
+        if not any(is_level_shown(own, lift) for lift in _LIFTS):
             findings.spent = findings.spent.limited()
             findings.spent_by_noise = findings.spent_by_noise.limited()
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -100,3 +100,33 @@ def test_elements_that_change_places_are_numbers_of_their_own() -> None:
     assert record.verdict is Verdict.CONSISTENT, str(record)
     assert record.spent == pytest.approx(1.0)
     assert not record.not_followed
+
+
+class Counts(NamedTuple):
+    """Noisy counts by name."""
+
+    first: Any
+    last: Any
+
+
+class Noted(list[Any]):
+    """Noisy counts, and a true one."""
+
+    last: int
+
+
+def test_named_tuples_of_answers_are_numbers() -> None:
+    def train(counts: Any, rng: Any) -> Any:
+        noisy = Counts(*(counts[[0, 3]] + rng.laplace(size=2)))
+        return noisy, np.mean(noisy)
+
+    assert replayed(train).verdict is Verdict.CONSISTENT
+
+
+def test_an_attribute_of_a_list_of_answers_is_compared() -> None:
+    def train(counts: Any, rng: Any) -> Any:
+        noisy = Noted(counts + rng.laplace(size=CELLS))
+        noisy.last = int(counts[3])
+        return noisy
+
+    assert replayed(train, coins=False).verdict is Verdict.INCONCLUSIVE

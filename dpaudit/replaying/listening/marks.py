@@ -138,8 +138,13 @@ def without_marks(value: Any) -> Any:
     if isinstance(value, Marked):
         return value.view(np.ndarray)
     if isinstance(value, (list, tuple)) and any(True for _ in _marked_arrays(value)):
-        return type(value)(without_marks(part) for part in value)
+        return _sequence_like(value)(without_marks(part) for part in value)
     return value
+
+
+def _sequence_like(value: Any) -> Any:
+    """A list or a tuple, as which classes of these, such as named tuples, are made again."""
+    return list if isinstance(value, list) else tuple
 
 
 def end_marks(value: Any, why: str = "a function") -> Any:
@@ -148,7 +153,7 @@ def end_marks(value: Any, why: str = "a function") -> Any:
         array_of(value).end(why)
         return plain_array(value).item() if isinstance(value, MarkedNumber) else plain_array(value)
     if isinstance(value, (list, tuple)) and any(True for _ in _marked_arrays(value)):
-        return type(value)(end_marks(part, why) for part in value)
+        return _sequence_like(value)(end_marks(part, why) for part in value)
     return value
 
 

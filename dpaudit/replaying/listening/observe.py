@@ -94,7 +94,8 @@ class _Release:
 
     def add(self, place: str, value: Any, depth: int = 0) -> None:
         """Adds a value and what it holds."""
-        value = marks.end_marks(value, "the fitted model")
+        if not isinstance(value, (list, tuple)):  # their elements are added one by one
+            value = marks.end_marks(value, "the fitted model")
         if isinstance(value, _SKIPPED):
             return
         is_full = len(self.digests) > MOST_PLACES or self._size > MOST_NUMBERS
