@@ -47,6 +47,7 @@ from dpaudit.replaying.transcript import (
 
 RELEASED: Final = "released"
 SELECTED: Final = "selected"
+IF_RELEASED: Final = "if all scores were released"
 
 _NOTHING: Final = 1e-12
 """Smaller losses are rounding errors."""
@@ -508,7 +509,7 @@ def _take_charges(
         answers.take(numbers, selected=True)
         yield from charges
     elif any(answers.is_free(number) and answers.moved(number) for number in numbers):
-        answers.notes.append("if all scores were released")
+        answers.notes.append(IF_RELEASED)
 
 
 def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:

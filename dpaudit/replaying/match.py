@@ -49,7 +49,7 @@ NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
 Sides = Sequence[dict[str, Any]]
 """The same question of both worlds."""
-_ASKABLE: Final = frozenset(("choose", "coin", "operand", "located", "spend", "zero"))
+_ASKABLE: Final = frozenset(("choose", "coin", "factor", "operand", "located", "spend", "zero"))
 """Kinds of notes that become questions if their line is asked."""
 
 

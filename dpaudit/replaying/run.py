@@ -76,6 +76,10 @@ _MOST_UNITS: Final = 500
 _ANSWER_EDGES: Final = (6.0, -6.0, 30.0, -30.0, 100.0, -100.0)
 _PATIENCE: Final = 120.0
 """Seconds for the coin game; and for fits that find gaps."""
+_LIFTS: Final = (1e3, -1e3)
+"""Scales by which all answers of a line are moved alike."""
+_MOST_LIFTED: Final = 4
+"""Lines whose answers are moved."""
 _HANDED_OVER: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
 
@@ -286,6 +290,7 @@ def replay_record(
         run_edges(fits, findings)
         find_foreign_seeds(fits, findings)
         charge(fits, options, findings)
+        check_levels(fits, findings)
         findings.take_seeds(fits.seeds)
         if not is_consistent(fits.spec.claim, findings):
             prove_from_release(fits, options, findings)
@@ -550,6 +555,40 @@ def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
     findings.spent = spent_in(pilots)
     if findings.goes_around:
         findings.spent_by_noise = spent_in([replace(pilot, choices=[]) for pilot in pilots])
+
+
+def check_levels(fits: Fits, findings: ReplayFindings) -> None:
+    """Says that scores were charged in full of which no release follows the level.
+
+    If the release stays where all answers of a line, or all of the fit, move alike, it shows at
+    most their differences, such as the place of the largest: a proof may charge less.
+    """
+    spent, pilot = findings.charged, findings.pilots[1]
+    if spent.is_upper_limit or not is_overspent(fits.spec.claim, spent):
+        return
+    known = [step for step in pilot.noisy if step.laws is not None]
+    moving = list(dict.fromkeys(step.site for step in pilot.moving))[:_MOST_LIFTED]
+    groups = [[step for step in known if step.site == site] for site in moving]
+    first = fits.release_of(pilot, World.IN)
+    most = 1000 + 50 * sum(pilot.draws.values())
+
+    def is_level_shown(own: Sequence[NoisyStep], lift: float) -> bool:
+        fits.say(f"the same replay, with answers of {own[0].site} moved alike")
+        far = lift * np.ceil(max(np.max(step.scales.inside) for step in own))
+        values = {step.key: step.answer + far for step in own}
+        lifted = replay_second_pilot(fits, values=values, most_draws=most)
+        other = fits.release_of(lifted, World.IN)
+        if first is None or other is None:
+            return True
+        return bool(set(differing_places(first, other)) - findings.without)
+
+    if len(known) > max(map(len, groups), default=0):
+        groups.append(known)
+    for own in filter(None, groups):
+        if not any(is_level_shown(own, lift) for lift in _LIFTS):
+            findings.spent = findings.spent.limited()
+            findings.spent_by_noise = findings.spent_by_noise.limited()
+            return
 
 
 def find_foreign_seeds(fits: Fits, findings: ReplayFindings) -> None:

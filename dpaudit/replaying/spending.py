@@ -19,7 +19,7 @@ from dpaudit.model.claim import (
     PrivacyClaim,
     require_claim,
 )
-from dpaudit.replaying.charges import StepCharge, charges_of
+from dpaudit.replaying.charges import IF_RELEASED, StepCharge, charges_of
 from dpaudit.replaying.costs import (
     CostPart,
     GaussianCost,
@@ -64,6 +64,11 @@ class Spent:
     is_exact: bool = False
     is_upper_limit: bool = False
     lines: tuple[LedgerLine, ...] = ()
+
+    def limited(self) -> Spent:
+        """The same as an upper limit: not all of the scores are released."""
+        note = "; ".join(filter(None, (IF_RELEASED, self.note)))
+        return replace(self, note=note, is_exact=False, is_upper_limit=True)
 
 
 def spend(

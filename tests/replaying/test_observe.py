@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,6 +70,46 @@ def default_of(value: Any) -> Any:
     return function
 
 
+class Counts(dict[str, float]):
+    """A dictionary with an attribute."""
+
+    def __init__(self, records: float) -> None:
+        super().__init__(a=0.0)
+        self.records = records
+
+
+class Sums(list[float]):
+    """A list with an attribute."""
+
+    def __init__(self, records: float) -> None:
+        super().__init__([0.0])
+        self.records = records
+
+
+def keyword_default_of(value: Any) -> Any:
+    def function(*, given: Any = value) -> Any:
+        return given
+
+    return function
+
+
+def function_with(value: Any) -> Any:
+    def function() -> None: ...
+
+    vars(function)["cache"] = value
+    return function
+
+
+def frame_with_attributes(value: float) -> Any:
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs["n"] = value
+    return frame
+
+
+def level_of(value: float) -> Any:
+    return pd.Categorical(["a"], categories=["a", f"{value}"])
+
+
 HELD = {
     "number": (lambda one: one, "model.held"),
     "numpy number": (np.float64, "model.held"),
@@ -94,6 +136,40 @@ HELD = {
     "default": (default_of, "defaults of model.held[0]"),
     "type": (lambda one: np.array([1, 2], dtype=np.int64 if one > 1 else np.int32), "model.held"),
     "length": (lambda one: ["a"] * int(one), "the length of model.held"),
+    "attribute of a dict": (Counts, "model.held.records"),
+    "attribute of a list": (Sums, "model.held.records"),
+    "order of keys": (
+        lambda one: dict.fromkeys("ab" if one > 1 else "ba"),
+        "the order of the keys of model.held",
+    ),
+    "mask": (lambda one: np.ma.array([1.0, 2.0], mask=[one > 1, False]), "model.held._mask"),
+    "method": (lambda one: Holder(one).sample, "what model.held is a method of.held"),
+    "method in C": (lambda one: {"n": one}.get, "what model.held is a method of['n']"),
+    "keyword default": (keyword_default_of, "defaults of model.held['given']"),
+    "attribute of a function": (function_with, "model.held.cache"),
+    "partial": (
+        lambda one: functools.partial(lambda given: given, one),
+        "the content of model.held[1][1][0]",
+    ),
+    "deque": (lambda one: deque([one]), "the content of model.held[2][0]"),
+    "frame's attributes": (frame_with_attributes, "model.held.attrs['n']"),
+    "order of columns": (
+        lambda one: pd.DataFrame([[1, 1]], columns=list("ab" if one > 1 else "ba")),
+        "the names and types of model.held",
+    ),
+    "name of a column": (
+        lambda one: pd.Series([1.0], name=f"of {one}"),
+        "the names and types of model.held",
+    ),
+    "categories": (level_of, "the names and types of model.held"),
+    "categories of a column": (
+        lambda one: pd.Series(level_of(one)),
+        "the names and types of model.held",
+    ),
+    "levels": (
+        lambda one: pd.MultiIndex.from_product([[0.0, one], [1]])[:1],
+        "the names and types of model.held",
+    ),
 }
 
 
@@ -185,6 +261,12 @@ def test_a_model_that_holds_itself_ends(seen: Any) -> None:
     assert "the length of model.held" in seen(model).digests
 
 
+def test_functions_of_modules_are_code(seen: Any) -> None:
+    found = seen(Holder([np.clip, closure_of, len, functools.partial(np.clip, a_min=0)]))
+    assert not found.left_out
+    assert not found.generators
+
+
 def test_schemas_and_claims_are_public(seen: Any) -> None:
     assert set(seen(Holder(dpaudit.PrivacyClaim(epsilon=1.0))).digests) == {"rows"}
 
@@ -210,5 +292,6 @@ def test_rows_with_another_index_or_other_attributes_differ(seen: Any) -> None:
     moved = table.set_axis([1, 2])
     noted = table.copy()
     noted.attrs["records"] = 40
-    digests = {seen(None, table=one).digests["rows"] for one in (table, moved, noted)}
-    assert len(digests) == 3
+    more = table.astype({"a": "category"}).assign(a=lambda t: t["a"].cat.add_categories([40.0]))
+    tables = (table, moved, noted, more, table.astype({"a": "category"}))
+    assert len({seen(None, table=one).digests["rows"] for one in tables}) == len(tables)

@@ -616,3 +616,48 @@ def test_noise_on_answers_in_another_order_and_scale_is_charged_together() -> No
     assert record.verdict is Verdict.CONSISTENT, str(record)
     [line] = record.ledger
     assert line.mu == pytest.approx(2.0 / 5.0**0.5)
+
+
+def place_by_pandas(scores: Any) -> Any:
+    return pd.Series(scores).idxmax()
+
+
+def place_by_equality(scores: Any) -> Any:
+    return np.flatnonzero(scores == scores.max())
+
+
+def place_in_a_list(scores: Any) -> Any:
+    numbers = [float(score) for score in scores]
+    return numbers.index(max(numbers))
+
+
+@pytest.mark.parametrize("place", [place_by_pandas, place_by_equality, place_in_a_list])
+def test_a_place_that_is_not_followed_accuses_nobody(place: Any) -> None:
+    """All scores move by 1, so that the place costs 1 at most, and all scores 2."""
+
+    def train(counts: Any, rng: Any) -> Any:
+        return place(counts.sum() + np.arange(4) + rng.laplace(scale=2.0, size=4))
+
+    record = replayed(train, proof="composition")
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+    assert "if all scores were released" in str(record)
+
+
+def test_numbers_below_a_noisy_limit_that_are_not_followed_accuse_nobody() -> None:
+    def train(counts: Any, rng: Any) -> Any:
+        limit = float(counts.sum() + rng.laplace(scale=2.0))
+        return [float(count + rng.laplace(scale=0.8)) < limit for count in counts + 35]
+
+    record = replayed(train, proof="composition")
+    assert record.verdict is Verdict.OVERSPENT, str(record)
+    assert "if all scores were released" in str(record)
+
+
+def test_shares_that_pandas_computes_refute_a_proof() -> None:
+    def train(counts: Any, rng: Any) -> Any:
+        noisy = (pd.Series(counts) + rng.laplace(scale=0.5, size=4)).clip(lower=0.0)
+        return noisy / noisy.sum()
+
+    record = replayed(train, proof="composition")
+    assert record.verdict is Verdict.VIOLATION, str(record)
+    assert record.of_proof

@@ -56,7 +56,7 @@ class CoinArray(DrawArray):
     offset: Any = None
 
     @property
-    def is_marked(self) -> bool:  # type: ignore[override]
+    def has_mark(self) -> bool:  # type: ignore[override]
         return self.state is not None
 
     @classmethod
@@ -119,7 +119,7 @@ class CurveArray(DrawArray):
     grid: Any = None
 
     @property
-    def is_marked(self) -> bool:  # type: ignore[override]
+    def has_mark(self) -> bool:  # type: ignore[override]
         return bool(self.sources)
 
     @classmethod
@@ -468,6 +468,7 @@ def _follow_affine(call: MarkedCall) -> Any:
         return marks.number_of(_settle_range(_coin(content, spread.state, *made), call.where))
     plain_array(first)[...] = content
     first.factor, first.offset = made
+    first.accept()
     return first
 
 

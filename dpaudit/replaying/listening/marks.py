@@ -138,8 +138,13 @@ def without_marks(value: Any) -> Any:
     if isinstance(value, Marked):
         return value.view(np.ndarray)
     if isinstance(value, (list, tuple)) and any(True for _ in _marked_arrays(value)):
-        return type(value)(without_marks(part) for part in value)
+        return _sequence_like(value)(without_marks(part) for part in value)
     return value
+
+
+def _sequence_like(value: Any) -> Any:
+    """A list or a tuple, as which classes of these, such as named tuples, are made again."""
+    return list if isinstance(value, list) else tuple
 
 
 def end_marks(value: Any, why: str = "a function") -> Any:
@@ -148,7 +153,7 @@ def end_marks(value: Any, why: str = "a function") -> Any:
         array_of(value).end(why)
         return plain_array(value).item() if isinstance(value, MarkedNumber) else plain_array(value)
     if isinstance(value, (list, tuple)) and any(True for _ in _marked_arrays(value)):
-        return type(value)(end_marks(part, why) for part in value)
+        return _sequence_like(value)(end_marks(part, why) for part in value)
     return value
 
 
@@ -252,13 +257,29 @@ class Marked(np.ndarray):
         rank: Its place in the order of kinds: a list of several kinds becomes the first of them.
         number: The class of its numbers.
         keeps_noise: Whether it is made of noise or coins, and of no data.
-        is_marked: Whether it still carries its mark.
+        has_mark: Whether it still carries its mark, unless other numbers were written to it.
+        seen: Its numbers when it was marked.
+        part_of: The array that it is a part of, which has the same memory, and its place there.
     """
 
     rank = 0
     number: Any = None
     keeps_noise = True
-    is_marked = False
+    has_mark = False
+    seen: Any = None
+    part_of: Any = None
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it still carries its mark."""
+        self.check()
+        return self.has_mark
+
+    def check(self) -> None:
+        """Ends the mark if its memory was written to through another array."""
+        if self.has_mark and world.hears and not np.array_equal(self.view(np.ndarray), self.seen):
+            self.end("an array in the same memory")
+            self.forget()
 
     def __init_subclass__(cls) -> None:
         _kinds.add(cls)
@@ -297,6 +318,14 @@ class Marked(np.ndarray):
         """Noise as an answer whose value before noise is 0; any other array as it is."""
         return self
 
+    def accept(self) -> None:
+        """Takes its numbers as those of its mark, here and in the array that it is a part of."""
+        self.seen = self.view(np.ndarray).copy()
+        if self.part_of is not None:
+            whole, key = self.part_of
+            if whole.replace_at(key, self):
+                whole.accept()
+
     def __array_finalize__(self, source: Any) -> None:
         """Ends the mark if numpy made this view itself, which has none."""
         if is_marked(source) and world.hears:
@@ -306,6 +335,7 @@ class Marked(np.ndarray):
     def remember(self) -> None:
         """Has the world end this mark when the next fit begins: a cache may keep the array."""
         world.marked.append(weakref.ref(self))
+        self.seen = self.view(np.ndarray).copy()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return apply_ufunc(ufunc, method, inputs, kwargs)
@@ -320,19 +350,30 @@ class Marked(np.ndarray):
         if not self.is_marked:
             return content
         if isinstance(content, np.ndarray):
-            return self.map_fields(lambda field: np.asarray(field)[key])
-        # a view: information about a coin is shared by all its views
+            part = self.map_fields(lambda field: np.asarray(field)[key])
+            if isinstance(part, Marked) and np.may_share_memory(part, self):
+                part.part_of = self, key
+            return part
+        # its number is its own; information about a coin is shared by all its views
         key = (*key, ...) if isinstance(key, tuple) else (key, ...)
-        return number_of(self.map_fields(lambda field: np.asarray(field)[key]))
+
+        def element(field: Any) -> Any:
+            part = np.asarray(field)[key]
+            return part.copy() if np.may_share_memory(part, self) else part
+
+        return number_of(self.map_fields(element))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         value = array_of(value)
         value = value.as_noise() if isinstance(value, Marked) else value
-        if not (world.hears and self.replace_at(key, value)):
-            if self.is_marked:
-                self.end("an array")
-            self.forget()
-            self.view(np.ndarray)[key] = end_marks(value, "an array")
+        self.check()
+        if world.hears and self.replace_at(key, value):
+            self.accept()
+            return
+        if self.is_marked:
+            self.end("an array")
+        self.forget()
+        self.view(np.ndarray)[key] = end_marks(value, "an array")
 
     def __iter__(self) -> Any:
         return (self[index] for index in range(len(self)))

@@ -75,7 +75,7 @@ class NoiseArray(Marked):
     parts: Tuple[NoisePart, ...] = ()
 
     @property
-    def is_marked(self) -> bool:  # type: ignore[override]
+    def has_mark(self) -> bool:  # type: ignore[override]
         return bool(self.parts)
 
     @classmethod
@@ -378,6 +378,8 @@ def _scale(marked: NoiseArray, factor: Any, call: MarkedCall) -> Any:
     content = np.asarray(call.function(*map(marks.without_marks, call.inputs)))
     if content.dtype.kind not in "fiub" or not np.isfinite(factor).all():
         return NotImplemented
+    if _are_weights(marked, content, call):
+        return content[()]
     return _result(content, marked.times(factor).parts, call.out)
 
 
@@ -389,6 +391,7 @@ def _result(content: Any, parts: Tuple[NoisePart, ...], out: Any) -> Any:
     if not isinstance(out, NoiseArray):
         return combination(plain_array(out), parts)
     out.parts = parts
+    out.accept()
     return out
 
 
@@ -434,9 +437,28 @@ def _follow_linear(call: MarkedCall, marked: NoiseArray) -> Any:
         [marks.without_marks(value) for value in some]
         for some in (call.inputs[:place], call.inputs[place + 1 :])
     )
-    return apply_linear(
-        lambda values: call.function(*before, values, *after, **call.kwargs), marked
-    )
+
+    def linear(values: Any) -> Any:
+        return call.function(*before, values, *after, **call.kwargs)
+
+    content = np.asarray(linear(plain_array(marked)))
+    return content[()] if _are_weights(marked, content, call) else apply_linear(linear, marked)
+
+
+def _are_weights(marked: NoiseArray, content: Any, call: MarkedCall) -> bool:
+    """Whether draws are weights of data, each of many values, and so plain numbers from now on.
+
+    Random features and the first weights of a network are drawn like noise, but protect nothing.
+    """
+    if content.size <= marked.size:
+        return False
+    others = [plain_array(value).ravel() for value in call.inputs if value is not marked]
+    values = np.concatenate([other for other in others if other.dtype.kind in "fiub"])
+    if marks.world.is_equal("factor", call.where, values):
+        return False
+    marked.end(call.name)
+    marked.forget()
+    return True
 
 
 def _fill_blank(blank: Any, like: Any) -> bool:

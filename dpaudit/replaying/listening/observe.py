@@ -7,7 +7,6 @@ generator's own environment: Python 3.9, numpy, and nothing of dpaudit.
 from __future__ import annotations
 
 import hashlib
-import pickle
 import re
 import sys
 import types
@@ -31,7 +30,7 @@ _WORDS, _BYTES = 625, 5056
 ROWS = "rows"
 """The place of the synthetic rows."""
 _NUMBERS = (bool, int, float, np.number, np.bool_)
-_SKIPPED = (types.ModuleType, type, types.BuiltinFunctionType)
+_SKIPPED = (types.ModuleType, type)
 
 
 def end_fit() -> None:
@@ -89,13 +88,14 @@ class _Release:
             plain = [column.astype(float) for column in columns if column.dtype.kind in "fiub"]
             self._add_numbers(place, np.concatenate([*plain, np.zeros(0)]))
             texts = [column for column in columns if column.dtype.kind not in "fiub"]
-            held = (list(table.columns), table.index.tolist(), table.attrs)
+            held = (table.index.tolist(), table.attrs, _layout_of(table))
             text = repr([*held, *(column.tolist() for column in texts)]).encode()
             self._add_leaf(place, text + self.numbers[place].tobytes())
 
     def add(self, place: str, value: Any, depth: int = 0) -> None:
         """Adds a value and what it holds."""
-        value = marks.end_marks(value, "the fitted model")
+        if not isinstance(value, (list, tuple)):  # their elements are added one by one
+            value = marks.end_marks(value, "the fitted model")
         if isinstance(value, _SKIPPED):
             return
         is_full = len(self.digests) > MOST_PLACES or self._size > MOST_NUMBERS
@@ -122,30 +122,43 @@ class _Release:
     def _add_compound(self, place: str, value: Any, depth: int) -> None:
         if _is_generator(value) or _is_state(value):
             self.generators.append(place)
+        elif hasattr(value, "to_numpy") and hasattr(value, "isna"):
+            self._add_pandas(place, value, depth)
+        elif not _is_public(value):
+            held = dict(_attributes(value))
+            for name, part in held.items():
+                self.add(f"{place}.{name}", part, depth + 1)
+            if not self._add_content(place, value, depth) and not held:
+                self._add_pickled(place, value, depth)
+
+    def _add_content(self, place: str, value: Any, depth: int) -> bool:
+        """Adds what a container or a function holds; returns whether the value is one."""
+        if hasattr(value, "detach") and hasattr(value, "numpy"):
+            self._add_array(place, value.detach().cpu().numpy())
         elif isinstance(value, np.ndarray):
             self._add_array(place, value)
-        elif hasattr(value, "detach") and hasattr(value, "numpy"):
-            self._add_array(place, value.detach().cpu().numpy())
-        elif (
-            hasattr(value, "__array__") and hasattr(value, "dtype") and not hasattr(value, "index")
-        ):
+        elif hasattr(value, "__array__") and hasattr(value, "dtype"):
             self._add_array(place, np.asarray(value))
+            self._add_leaf(f"the type of {place}", repr(_layout_of(value)).encode())
         elif isinstance(value, dict):
             for key, part in value.items():
                 self.add(f"{place}[{key!r}]"[:200], part, depth + 1)
-            self._add_leaf(f"the keys of {place}", repr(sorted(map(repr, value))).encode())
+            keys = list(map(repr, value))
+            self._add_leaf(f"the keys of {place}", repr(sorted(keys)).encode())
+            self._add_leaf(f"the order of the keys of {place}", repr(keys).encode())
         elif isinstance(value, (set, frozenset)):
             self._add_leaf(place, repr(sorted(map(repr, value))).encode())
         elif isinstance(value, (list, tuple)):
             self._add_sequence(place, value, depth)
-        elif hasattr(value, "to_numpy") and hasattr(value, "index"):
-            self._add_frame(place, value)
-        elif callable(value) and hasattr(value, "__closure__"):
-            for at, cell in enumerate(value.__closure__ or ()):
+        elif callable(value) and (hasattr(value, "__closure__") or hasattr(value, "__self__")):
+            for at, cell in enumerate(getattr(value, "__closure__", None) or ()):
                 self.add(f"what {place} closes over ({at})", cell.cell_contents, depth + 1)
-            self.add(f"defaults of {place}", value.__defaults__ or (), depth + 1)
-        elif not type(value).__module__.startswith("dpaudit."):  # schemas and claims are public
-            self._add_object(place, value, depth)
+            for name in ("__defaults__", "__kwdefaults__"):
+                self.add(f"defaults of {place}", getattr(value, name, None) or (), depth + 1)
+            self.add(f"what {place} is a method of", getattr(value, "__self__", None), depth + 1)
+        else:
+            return False
+        return True
 
     def _add_sequence(self, place: str, value: Any, depth: int) -> None:
         if value and all(isinstance(element, _NUMBERS) for element in value):
@@ -155,23 +168,25 @@ class _Release:
             self.add(f"{place}[{at}]", element, depth + 1)
         self._add_leaf(f"the length of {place}", str(len(value)).encode())
 
-    def _add_frame(self, place: str, value: Any) -> None:
+    def _add_pandas(self, place: str, value: Any, depth: int) -> None:
+        """Adds a table, a column or an index."""
         if hasattr(value, "columns"):
             for name in value.columns:
                 self._add_array(f"{place}[{name!r}]", np.asarray(value[name]))
         else:
             self._add_array(place, np.asarray(value))
-        self._add_array(f"the index of {place}", np.asarray(value.index))
+        if hasattr(value, "index"):
+            self._add_array(f"the index of {place}", np.asarray(value.index))
+            self.add(f"{place}.attrs", value.attrs, depth + 1)
+        self._add_leaf(f"the names and types of {place}", repr(_layout_of(value)).encode())
 
-    def _add_object(self, place: str, value: Any, depth: int) -> None:
-        held = dict(_attributes(value))
-        for name, part in held.items():
-            self.add(f"{place}.{name}", part, depth + 1)
-        if not held:
-            try:
-                self._add_leaf(place, pickle.dumps(value, 4))
-            except Exception:  # noqa: BLE001 - what cannot be pickled is named as not compared
-                self.left_out.append(place)
+    def _add_pickled(self, place: str, value: Any, depth: int) -> None:
+        """Adds what a pickle of a value without attributes holds."""
+        self._add_leaf(place, type(value).__qualname__.encode())
+        pickled = value.__reduce_ex__(4)
+        if not isinstance(pickled, str):
+            parts = [*pickled[1:3], *(list(items) for items in pickled[3:5] if items)]
+            self.add(f"the content of {place}", parts, depth + 1)
 
     def _add_array(self, place: str, value: Any) -> None:
         is_short = value.dtype.kind in "iu" and value.size <= _MOST_SEEDS
@@ -194,6 +209,17 @@ class _Release:
         self.digests[place] = hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
+def _layout_of(value: Any) -> Any:
+    """What a table, a column or an index of pandas holds but for its values."""
+    if hasattr(value, "columns"):
+        columns = [value.iloc[:, at] for at in range(len(value.columns))]
+        return list(value.columns), [_layout_of(part) for part in (*columns, value.index)]
+    dtype, levels = value.dtype, getattr(value, "levels", ())
+    categories = list(getattr(dtype, "categories", ()))
+    names = value.name if hasattr(value, "index") else getattr(value, "names", None)
+    return str(dtype), names, categories, [list(level) for level in levels]
+
+
 def _attributes(value: Any) -> Iterator[Tuple[str, Any]]:
     held = getattr(value, "__dict__", None)
     if isinstance(held, dict):
@@ -203,6 +229,15 @@ def _attributes(value: Any) -> Iterator[Tuple[str, Any]]:
         for name in (names,) if isinstance(names, str) else names:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 yield name, getattr(value, name)
+
+
+def _is_public(value: Any) -> bool:
+    """Whether a value is a schema or a claim, or a module's function, which is code."""
+    if type(value).__module__.startswith("dpaudit."):
+        return True
+    module = sys.modules.get(str(getattr(value, "__module__", None)))
+    name = getattr(value, "__qualname__", None)
+    return isinstance(name, str) and getattr(module, name, None) is value
 
 
 def _is_state(value: Any) -> bool:

@@ -60,7 +60,7 @@ class ScoreArray(Marked):
     offset: Any = None
 
     @property
-    def is_marked(self) -> bool:  # type: ignore[override]
+    def has_mark(self) -> bool:  # type: ignore[override]
         return self.ids is not None and not marks.world.are_released(self.ids)
 
     @classmethod
@@ -210,6 +210,7 @@ def _follow_affine(score: Any, factor: Any, more: Any, call: MarkedCall) -> Any:
             return NotImplemented
         plain_array(score)[...] = content
         score.ids, score.factor, score.offset = ids, made[1], np.broadcast_to(made[2], shape)
+        score.accept()
         return score
     return marks.number_of(_scores(content, ids, made[1], np.broadcast_to(made[2], shape)))
 

@@ -293,7 +293,9 @@ class ListeningWorld:
 
     def is_equal(self, kind: str, where: Site, value: Any) -> bool:
         """Whether a value is equal in both worlds; assumed where it is only noted."""
-        if where[:2] in self.asked and not self.natural:
+        if self.natural:
+            return kind != "factor" or where[:2] not in self.asked  # as pairs have found it
+        if where[:2] in self.asked:
             sent = np.asarray(value)
             if sent.dtype.kind not in "fiub":
                 sent = np.frombuffer(bytes.fromhex(digest((value,))), dtype=np.uint8)

@@ -384,6 +384,7 @@ class _Heard(Seeded):
             marks.plain_array(made)[...] = (
                 self.dpaudit_draw("multivariate_normal", mean, cov) - mean
             )
+            made.accept()
         return noise.add_to(mean, made, where)
 
 
