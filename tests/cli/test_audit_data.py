@@ -73,7 +73,7 @@ def test_a_stated_separator_is_used_and_repeated(folder: Path) -> None:
     assert called("audit-data", *mixed, "--separator", "synthetic=^", "-q")[0] == 3
     split = ("split", "--data", folder / "t.csv", "--separator", "^", "--to", folder / "parts")
     assert called(*split)[0] == 0
-    assert (folder / "parts" / "train.csv").read_text().startswith("x0,x1,x2\n")
+    assert (folder / "parts" / "train.csv").read_text().startswith("x0^x1^x2\n")
     code, _, err = called("schema", "--data", folder / "t.csv", "--encoding", "utf-16")
     assert code == 2
     assert "correct --encoding, or leave it out" in err
