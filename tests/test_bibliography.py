@@ -63,7 +63,10 @@ def place(path: Path) -> str:
 
 
 def sources() -> Iterator[Source]:
-    paths = [path for folder in (*PACKAGES, *OTHERS) for path in (ROOT / folder).rglob("*.py")]
+    folders = [ROOT / folder for folder in (*PACKAGES, *OTHERS)]
+    paths = [
+        path for folder in folders for kind in ("py", "toml") for path in folder.rglob(f"*.{kind}")
+    ]
     paths += [path for folder in ("docs", "reports") for path in (ROOT / folder).rglob("*.md")]
     paths = [path for path in paths if REFERENCE not in path.parents]  # docstrings again
     for path in [*paths, ROOT / "README.md"]:

@@ -276,7 +276,8 @@ def test_texts_with_several_units_or_none_stay_text(tmp_path: Path, texts: list[
 
 
 @pytest.mark.parametrize(
-    "above", ["sep=;\n", "Patients 2024\n\n", "Patients;;\n;;\n", "# by SAP, June\n", 'a "b\nc"\n']
+    "above",
+    ["sep=;\n", "Patients of 2024\n\n", "Patients;;\n;;\n", "# by SAP, June\n", 'a "b\nc"\n'],
 )
 def test_lines_above_a_header_are_left_out(
     tmp_path: Path, above: str, caplog: pytest.LogCaptureFixture
