@@ -231,9 +231,8 @@ class Match:
         self._notes[world] += message["log"]
         is_single = message.get("kind") == "answer" and np.size(message["before"]) == 1
         if is_single and message.get("on") is None:
-            self._single[world][Site(*message["site"])].append(
-                float(np.ravel(message["before"])[0])
-            )
+            value = float(np.ravel(message["before"])[0])
+            self._single[world][Site(*message["site"])].append(value)
         if world is self.order.worlds[0] or len(self.order.worlds) == 1:
             self.transcript.tosses += [
                 Toss(Site(*where), chance, is_in)
@@ -254,9 +253,8 @@ class Match:
         transcript = self.transcript
         for world, message in self._ended.items():
             self.lines.bent.update((file, line) for file, line in message["bent"])
-            if (
-                not (self._lone or self._scores) or world is World.IN
-            ):  # whose answers have other numbers then
+            # Where one world has answers of its own, only those of "in" are numbered like the steps.
+            if world is World.IN or not (self._lone or self._scores):
                 transcript.released |= set(numbers_of(message["released"]).tolist())
                 transcript.sampled_from = int(message["sampled_from"])
             transcript.unfollowed += [
