@@ -253,7 +253,7 @@ class Match:
         transcript = self.transcript
         for world, message in self._ended.items():
             self.lines.bent.update((file, line) for file, line in message["bent"])
-            # Where one world has answers of its own, only those of "in" are numbered like the steps.
+            # Where one world has answers of its own, those of "in" are numbered like the steps.
             if world is World.IN or not (self._lone or self._scores):
                 transcript.released |= set(numbers_of(message["released"]).tolist())
                 transcript.sampled_from = int(message["sampled_from"])
