@@ -17,9 +17,9 @@ from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import GeneratorError
-from dpaudit.game.engine import _how_it_died
 from dpaudit.game.flight import TrialProgress
 from dpaudit.game.trial import Role
+from dpaudit.plugins.exits import how_it_died
 from dpaudit.plugins.registry import carry
 from samples import QUICK_ATTACKS
 
@@ -105,4 +105,4 @@ def test_the_command_line_exits_with_2(tmp_path: Path, monkeypatch: pytest.Monke
     ],
 )
 def test_how_a_process_died_is_said(code: int | None, words: str) -> None:
-    assert _how_it_died(code) == words
+    assert how_it_died(code) == words
