@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,7 @@ def test_the_first_commit_that_spends_too_much_is_found(tmp_path: Path) -> None:
     ended = subprocess.run(
         ["sh", "-c", loop.replace("v1.2", commits["good"])],
         cwd=tmp_path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
