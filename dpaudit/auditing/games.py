@@ -293,7 +293,8 @@ def _is_answered(name: str, value: object, game: type[GameSettings]) -> bool:
     """Whether a keyword adds nothing: a switch already chose the game, or the value is False."""
     if name in _fields(game):
         return False
-    switches = [game.SWITCH for game in GAMES if game.SWITCH and game.SWITCH.keyword == name]
+    every = [other.SWITCH for other in GAMES if other.SWITCH]
+    switches = [switch for switch in every if switch.keyword == name]
     return value is False or any(
         value == switch.off or switch is game.SWITCH for switch in switches
     )

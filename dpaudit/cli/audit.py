@@ -263,7 +263,7 @@ def _claimed(settings: AuditSettings) -> PlanSubject:
     """The audit's subject if no generator and table are named: the claim.
 
     Raises:
-        ClaimError: If there is none.
+        ClaimError: If the settings state no claim.
     """
     from dpaudit.auditing.plan import PlanSubject
 
@@ -376,8 +376,8 @@ def _rows(sizing: Sizing, claim: Claim, settings: AuditSettings, cost: AuditCost
     unknown = "not known: --set time-one=true trains one model and multiplies"
     yield from cost.rows or [Row("cost", sizing.cost or unknown)]
     # An attack that looks at rows may see more in more of them.
-    blind = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
-    if cost.more_rows is None and given.get("attacks") not in blind:
+    without_rows = ATTACKS_AT[Access.RELEASED], ATTACKS_AT[Access.EVERYTHING]
+    if cost.more_rows is None and given.get("attacks") not in without_rows:
         ask = "" if cost.rows else "; --set time-one=true says their cost"
         yield Row("rows", f"more of every model (--set rows=N) {_MAY_SHOW}{ask}")
 

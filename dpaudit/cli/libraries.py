@@ -108,7 +108,7 @@ def remove(
     known = sorted(set(existing_environments().values()))
     for name in names:
         if name not in known:
-            there = f"there is {', '.join(known)}" if known else "there is none"
+            there = f"there is {', '.join(known)}" if known else "no environment exists"
             hint = did_you_mean(name, known)
             raise RegistryError(f"no environment {name!r} to remove{hint}; {there}")
     for name in names:

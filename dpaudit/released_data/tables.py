@@ -188,7 +188,7 @@ def load_released(
     for name in tables:  # one after another, to release the tables as read
         tables[name] = fitting(tables[name], common, source=f"the {name} table ({sources[name]})")
     keys = {name: row_keys(values_of_table(table, common)) for name, table in tables.items()}
-    distinct = {name: len(np.unique(of)) / len(of) for name, of in keys.items()}
+    distinct = {name: len(np.unique(own)) / len(own) for name, own in keys.items()}
     if distinct["train"] >= _FEW_DISTINCT:
         _refuse_train_as_holdout(keys)
     return ReleasedTables(
@@ -292,12 +292,14 @@ def _common_schema(
     synthetic = tables["synthetic"]
     columns = tuple(_widen(column, synthetic[column.name]) for column in real.columns)
     pairs = zip(real.columns, columns, strict=True)
-    if apart := [of.name for of in real.columns if _is_written_apart(of, synthetic[of.name])]:
+    if apart := [
+        column.name for column in real.columns if _is_written_apart(column, synthetic[column.name])
+    ]:
         notes.append(
             f"the synthetic table has numbers for dates, or none of the real tables' values, in "
             f"{listed(apart, 10)}: write these columns alike, or copies may go unseen"
         )
-    if new := [of.name for of, wider in pairs if _says_more(wider, of, schema=known)]:
+    if new := [column.name for column, wider in pairs if _says_more(wider, column, schema=known)]:
         whose = "the real tables lack" if known is None else "the schema rules out"
         notes.append(f"the synthetic table has values that {whose} in {listed(new, 10)}")
     return replace(real, columns=columns), notes
@@ -326,11 +328,11 @@ def _agree_on_types(tables: dict[str, pd.DataFrame]) -> None:
         types = {values.dtype for values in columns.values()}
         forms = {form_of_dates(values) for values in columns.values()}
         if len(types) == 2 and types <= {np.dtype(np.float32), np.dtype(np.float64)}:
-            agreed = {key: of.astype(np.float32).astype(float) for key, of in columns.items()}
+            agreed = {key: own.astype(np.float32).astype(float) for key, own in columns.items()}
         elif len(kinds) == 2 and TIMESTAMP not in forms:
-            agreed = {key: pd.to_numeric(of, errors="coerce") for key, of in columns.items()}
+            agreed = {key: pd.to_numeric(own, errors="coerce") for key, own in columns.items()}
         elif len(forms) > 1 and None not in forms:
-            agreed = {key: dates_of(of) for key, of in columns.items()}
+            agreed = {key: dates_of(own) for key, own in columns.items()}
         else:
             continue
         if all(agreed[key].notna().equals(values.notna()) for key, values in columns.items()):

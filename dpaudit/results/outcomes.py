@@ -172,7 +172,7 @@ class GameOutcome(ABC):
     @property
     @abstractmethod
     def no_clopper_pearson(self) -> str:
-        """Why there is no Clopper-Pearson bound, where there is none."""
+        """Why the game has no Clopper-Pearson bound, for attacks without one."""
 
     @property
     def instead_of_target(self) -> str | None:

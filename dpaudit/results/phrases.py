@@ -90,7 +90,7 @@ def changed_odds(claim: Claim, proved: float | None) -> str:
 
     Args:
         claim: The claim.
-        proved: A lower bound on what it limits; None if there is none.
+        proved: A lower bound on what it limits; None if nothing was scored.
 
     Returns:
         The words; empty without a bound, or if the claim has no meaning in odds.
