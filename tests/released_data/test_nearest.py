@@ -82,8 +82,10 @@ def test_distances_do_not_depend_on_the_number_of_threads(
     large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LARGE", large)
+    monkeypatch.setattr(module, "_QUERIES_AT_ONCE", 400)
     found = []
     for threads in (1, 2):
+        monkeypatch.setattr("loky.cpu_count", lambda threads=threads: threads)
         with threadpool_limits(limits=threads):
             found.append(nearest_others(rows(3_000, width=40), neighbours=3))
     assert (found[0].distances == found[1].distances).all()
