@@ -7,13 +7,23 @@ from a threshold or a calibration fixed before the counted trials were scored.
 from __future__ import annotations
 
 from dpaudit.bounds.calibration import (
+    FailedTrials,
+    Forecast,
     GuessCalibration,
     choose_calibration,
+    choose_rule,
     count_guesses,
     log_odds_line,
+    scaled_errors,
 )
-from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_limits
-from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
+from dpaudit.bounds.clopper_pearson import (
+    clopper_pearson,
+    gdp,
+    jeffreys,
+    joint_beta,
+    statistic,
+    upper_limits,
+)
 from dpaudit.bounds.exact import (
     detectable_epsilon,
     detectable_gaussian,
@@ -28,7 +38,6 @@ from dpaudit.bounds.fair_coin import (
     fair_coin,
     fair_coin_p_value,
 )
-from dpaudit.bounds.forecast import FailedTrials, Forecast, choose_rule, scaled_errors
 from dpaudit.bounds.guarantee import (
     Detectable,
     EpsilonGuarantee,
@@ -36,19 +45,18 @@ from dpaudit.bounds.guarantee import (
     TradeOffGuarantee,
     guarantee_of,
 )
-from dpaudit.bounds.inputs import Counts
-from dpaudit.bounds.multiplicity import attack_confidence, bonferroni
+from dpaudit.bounds.inputs import Counts, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     GuessesInTurn,
     Prefix,
     one_run,
+    one_run_gaussian,
     one_run_in_turn,
     one_run_in_turn_detectable,
     one_run_in_turn_p_value,
     one_run_p_value,
     strongest_prefix,
 )
-from dpaudit.bounds.one_run_levels import one_run_gaussian
 from dpaudit.bounds.sequential import ScoredBlock, coin_bound, e_process, refit_schedule
 from dpaudit.bounds.threshold import (
     Direction,

@@ -14,16 +14,23 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic
-from dpaudit.bounds.exact import detectable_epsilon, detectable_gaussian, detection_power, exact
+from dpaudit.bounds.exact import (
+    RejectionRegion,
+    detectable_epsilon,
+    detectable_gaussian,
+    detection_power,
+    exact,
+)
 from dpaudit.bounds.inputs import Counts, FloatArray, check_power
-from dpaudit.bounds.one_run import Prefix, one_run_in_turn_detectable, strongest_prefix
-from dpaudit.bounds.one_run_levels import (
+from dpaudit.bounds.one_run import (
+    Prefix,
     detectable_error,
     detectable_shift,
+    one_run_in_turn_detectable,
     refuting,
     strongest_level,
+    strongest_prefix,
 )
 from dpaudit.bounds.table import Observed, ValidBound, valid_bounds, valid_levels
 from dpaudit.bounds.trade_off import (

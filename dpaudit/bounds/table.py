@@ -13,13 +13,17 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from dpaudit.bounds.clopper_pearson import clopper_pearson
-from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
+from dpaudit.bounds.clopper_pearson import clopper_pearson, gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact
 from dpaudit.bounds.fair_coin import fair_coin
 from dpaudit.bounds.inputs import Counts
-from dpaudit.bounds.one_run import one_run, one_run_in_turn
-from dpaudit.bounds.one_run_levels import one_run_gaussian, one_run_in_turn_level, one_run_level
+from dpaudit.bounds.one_run import (
+    one_run,
+    one_run_gaussian,
+    one_run_in_turn,
+    one_run_in_turn_level,
+    one_run_level,
+)
 from dpaudit.bounds.sequential import coin_bound, coin_level
 from dpaudit.bounds.trade_off import TradeOff, level_clopper_pearson, level_limit
 from dpaudit.model.choices import Assumption

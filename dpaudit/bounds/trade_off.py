@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 import scipy
 
-from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import upper_limits
+from dpaudit.bounds.exact import RejectionRegion
 from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray, check_confidence
 from dpaudit.model.claim import CurvePoint
 from dpaudit.model.gaussian import gaussian_delta

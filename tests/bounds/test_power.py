@@ -18,7 +18,7 @@ from dpaudit.bounds import (
     exact,
     max_provable,
 )
-from dpaudit.bounds._region import RejectionRegion
+from dpaudit.bounds.exact import RejectionRegion
 from dpaudit.errors import SettingsError
 from dpaudit.model.gaussian import gaussian_epsilon
 

@@ -16,7 +16,7 @@ from dpaudit.auditing.plan import (
 )
 from dpaudit.auditing.settings import AuditSettings
 from dpaudit.bounds import guarantee_of
-from dpaudit.bounds.one_run_levels import numbers_of_guesses
+from dpaudit.bounds.one_run import numbers_of_guesses
 from dpaudit.bounds.table import Observed, proved
 from dpaudit.formatting import Row, counted
 from dpaudit.model.claim import Claim, EpsilonClaim, require_add_remove
