@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpaudit.formatting import rounded_down
-from dpaudit.game.outcomes import StoredOutcome
+from dpaudit.game.store import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, TrialEnd, TrialStatus
 from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.plugins.protocols import FloatArray, IntArray, World

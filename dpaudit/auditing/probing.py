@@ -20,7 +20,7 @@ import pandas as pd
 
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.files import parse_json, write_whole
-from dpaudit.game.local import run_errand
+from dpaudit.game.pool import run_errand
 from dpaudit.game.store import PRIVATE_FILE, RunFolder
 from dpaudit.game.trial import reason_of
 from dpaudit.model.choices import Severity

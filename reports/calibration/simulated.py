@@ -15,10 +15,10 @@ import numpy as np
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.run import attack_all
+from dpaudit.auditing.two_worlds.attacking import attack_all
 from dpaudit.auditing.two_worlds.sequential import run_sequential
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, plan_trials
-from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
+from dpaudit.game.store import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.model.claim import Promise
 from dpaudit.model.tables import Table

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpaudit.auditing.one_run.settings import MIN_CANARIES, OneRun
 from dpaudit.auditing.plan import (
     Needed,
     PlannedSize,
@@ -14,7 +13,7 @@ from dpaudit.auditing.plan import (
     Sizing,
     fewest,
 )
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import MIN_CANARIES, AuditSettings, OneRun
 from dpaudit.bounds import guarantee_of
 from dpaudit.bounds.one_run import numbers_of_guesses
 from dpaudit.bounds.table import Observed, proved
@@ -121,7 +120,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], detect: float 
 
 def _interference(table: Table, settings: AuditSettings[OneRun], claim: Claim) -> float:
     """How much the canaries of a table interfere with one another, before anything is trained."""
-    from dpaudit.auditing.one_run.marginals import interference
+    from dpaudit.auditing.one_run.attack import interference
     from dpaudit.auditing.spec import view_of
     from dpaudit.game.worlds import choose_canaries
 

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge, unfinished_control
-from dpaudit.auditing.records.settings import ManyRecords
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, MIN_FITTED, score, train_scorer
+from dpaudit.auditing.settings import AuditSettings, ManyRecords
+from dpaudit.auditing.two_worlds.attacking import FOLDS, MIN_FITTED, score, train_scorer
 from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
 from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds

@@ -22,8 +22,7 @@ from dpaudit.auditing.plan import (
     fewest,
     rows_by_models,
 )
-from dpaudit.auditing.records.settings import FEWEST_MODELS, LARGEST_SHARE, ManyRecords
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import FEWEST_MODELS, LARGEST_SHARE, AuditSettings, ManyRecords
 from dpaudit.bounds import (
     CoinPlan,
 )

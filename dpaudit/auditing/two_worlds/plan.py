@@ -12,8 +12,7 @@ from dpaudit.auditing.plan import (
     fewest,
     rows_by_models,
 )
-from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings, TwoWorlds
 from dpaudit.bounds import (
     CoinPlan,
     Counts,

@@ -14,14 +14,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, Fitted, Part, score
-from dpaudit.auditing.two_worlds.attacking.run import (
+from dpaudit.auditing.two_worlds.attacking import (
     Attacked,
     Contender,
+    Evaluation,
     Features,
+    Fitted,
+    Part,
     attack_all,
     contenders,
     member_of,
+    score,
 )
 from dpaudit.auditing.two_worlds.spec import (
     FIRST_FITTED,
@@ -32,7 +35,7 @@ from dpaudit.auditing.two_worlds.spec import (
 )
 from dpaudit.bounds import Counts, auc, guarantee_of, refit_schedule
 from dpaudit.bounds.table import Observed, ValidBound
-from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.store import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import Claim
