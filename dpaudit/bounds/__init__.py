@@ -24,14 +24,7 @@ from dpaudit.bounds.clopper_pearson import (
     statistic,
     upper_limits,
 )
-from dpaudit.bounds.exact import (
-    detectable_epsilon,
-    detectable_gaussian,
-    detection_power,
-    exact,
-    max_provable,
-    p_value,
-)
+from dpaudit.bounds.exact import exact, p_value
 from dpaudit.bounds.fair_coin import (
     CoinGuesses,
     CoinPlan,
@@ -101,9 +94,6 @@ __all__ = [
     "coin_bound",
     "count_errors",
     "count_guesses",
-    "detectable_epsilon",
-    "detectable_gaussian",
-    "detection_power",
     "e_process",
     "exact",
     "fair_coin",
@@ -113,7 +103,6 @@ __all__ = [
     "jeffreys",
     "joint_beta",
     "log_odds_line",
-    "max_provable",
     "one_run",
     "one_run_gaussian",
     "one_run_in_turn",

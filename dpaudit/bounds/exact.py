@@ -1,4 +1,4 @@
-"""Buehler's exact lower bound on epsilon from two worlds, its upper limit and its power."""
+"""Buehler's exact lower bound on epsilon from two worlds, and the outcomes that refute a claim."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ from dpaudit.bounds.inputs import (
     check_confidence,
     check_delta,
     check_epsilon,
-    check_power,
 )
-from dpaudit.model.gaussian import gaussian_epsilon
-from dpaudit.model.setting import NumberRange, check_number
 
 # Outcomes this close to the boundary of a region count as inside: ties survive rounding, and a
 # region that is too large only makes a p-value larger.
@@ -265,13 +262,6 @@ def _boundary_grid(corner: float, top: float, n: int) -> FloatArray:
 
 
 _RELATIVE_TOLERANCE = 1e-9
-# Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
-_CERTAIN_LEAK = 60.0
-# Two normal scores this many standard deviations apart are confused with probability < 1e-80.
-_CERTAIN_SHIFT = 40.0
-# Thresholds tried for a Gaussian leak, and how far they reach beyond the two means.
-_CUTS = 401
-_TAIL = 4.0
 # The exact bound ranks outcomes by statistics that do not depend on the requested confidence.
 # Otherwise the ranking would change with confidence, and a higher confidence could raise a bound
 # (by up to 0.2 at 30 trials).
@@ -415,201 +405,8 @@ def _invert_test(
         region = smaller
 
 
-def max_provable(
-    n_in: int,
-    n_out: int,
-    *,
-    delta: float,
-    confidence: float,
-    false_negatives: int = 0,
-    false_positives: int = 0,
-) -> float:
-    """Upper limit of the `exact` bound for this many trials: the bound of a perfect attack.
-
-    Without failed trials, and unless one world has more than e^ε times the trials
-    of the other, it is ln((1 − δ)/(1 − (1 − confidence)^(1/(n_in + n_out))) − 1).
-
-    Args:
-        n_in: Scored trials of the "in" world.
-        n_out: Scored trials of the "out" world.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        false_negatives: Trials of the "in" world that failed, and so count as errors.
-        false_positives: Trials of the "out" world that failed, and so count as errors.
-
-    Returns:
-        The bound of an attack whose only errors are the failed trials.
-
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    return exact(false_negatives, false_positives, n_in, n_out, delta=delta, confidence=confidence)
-
-
-def detectable_epsilon(
-    *,
-    claim_epsilon: float,
-    n_in: int,
-    n_out: int,
-    delta: float,
-    confidence: float,
-    power: float = 0.8,
-    false_negatives: int = 0,
-    false_positives: int = 0,
-) -> float | None:
-    """Minimum detectable epsilon: the smallest true epsilon that an audit detects with this power.
-
-    The leak is randomised response, the mechanism that dominates every (ε, δ)-DP one
-    (Kairouz, Oh and Viswanath 2015, Theorem 2.5), attacked at the corner of its trade-off curve:
-    both error rates are (1 − δ)/(1 + e^ε). Power is computed by exact enumeration. An attack that
-    does not reach this corner detects only larger leaks.
-
-    Args:
-        claim_epsilon: Claimed ε, finite and not negative.
-        n_in: Scored trials of the "in" world.
-        n_out: Scored trials of the "out" world.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        power: Probability that the `exact` bound exceeds the claim, in (1 − confidence, 1).
-        false_negatives: Trials of the "in" world that failed, and so count as errors.
-        false_positives: Trials of the "out" world that failed, and so count as errors.
-
-    Returns:
-        The smallest such ε, or None if no leak, however large, is detected.
-
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    region = _detecting_region(
-        claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
-    )
-    if region.is_empty:
-        return None
-
-    def shortfall(epsilon: float) -> float:
-        rate = np.array([(1.0 - delta) * scipy.special.expit(-epsilon)])
-        return float(region.probability(rate, rate)[0]) - power
-
-    return float(
-        scipy.optimize.brentq(shortfall, claim_epsilon, claim_epsilon + _CERTAIN_LEAK, xtol=1e-9)
-    )
-
-
-def detectable_gaussian(
-    *,
-    claim_epsilon: float,
-    n_in: int,
-    n_out: int,
-    delta: float,
-    confidence: float,
-    power: float = 0.8,
-    false_negatives: int = 0,
-    false_positives: int = 0,
-) -> float | None:
-    """Minimum detectable epsilon of a Gaussian leak, with this power.
-
-    The leak shifts a normal score by mu standard deviations (mu-GDP: Dong, Roth and Su 2022), and
-    the attack uses the threshold that is best for the audit. A single threshold shows less of the
-    epsilon of a Gaussian leak than of randomised response, so this exceeds `detectable_epsilon`.
-
-    Args:
-        claim_epsilon: Claimed ε, finite and not negative.
-        n_in: Scored trials of the "in" world.
-        n_out: Scored trials of the "out" world.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        power: Probability that the `exact` bound exceeds the claim, in (1 − confidence, 1).
-        false_negatives: Trials of the "in" world that failed, and so count as errors.
-        false_positives: Trials of the "out" world that failed, and so count as errors.
-
-    Returns:
-        ε at δ of the smallest such shift; None at δ = 0, where every Gaussian leak has infinite ε,
-        and if no leak is detected.
-
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    region = _detecting_region(
-        claim_epsilon, n_in, n_out, delta, confidence, power, false_negatives, false_positives
-    )
-    if region.is_empty or delta == 0.0:
-        return None
-
-    def shortfall(mu: float) -> float:
-        cuts = np.linspace(-_TAIL, mu + _TAIL, _CUTS)
-        reached = region.probability(scipy.special.ndtr(-cuts), scipy.special.ndtr(cuts - mu))
-        return float(reached.max()) - power
-
-    return gaussian_epsilon(
-        float(scipy.optimize.brentq(shortfall, 0.0, _CERTAIN_SHIFT, xtol=1e-6)), delta
-    )
-
-
-def detection_power(
-    *,
-    claim_epsilon: float,
-    n_in: int,
-    n_out: int,
-    delta: float,
-    confidence: float,
-    fpr: float,
-    tpr: float,
-) -> float:
-    """Probability that an attack with known rates makes the `exact` bound exceed a claim.
-
-    Args:
-        claim_epsilon: Claimed ε, finite and not negative.
-        n_in: Scored trials of the "in" world.
-        n_out: Scored trials of the "out" world.
-        delta: δ of the claim, in [0, 1).
-        confidence: One-sided confidence, in (0, 1).
-        fpr: The attack's false-positive rate, in [0, 1].
-        tpr: Its true-positive rate, in [0, 1].
-
-    Returns:
-        The power, by exact enumeration.
-
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    check_epsilon(claim_epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
-    Counts(0, 0, n_in, n_out)
-    for name, rate in (("fpr", fpr), ("tpr", tpr)):
-        check_number(name, rate, NumberRange(0, 1))
-    region = _rejecting_region(claim_epsilon, n_in, n_out, delta, confidence)
-    if region.is_empty:
-        return 0.0
-    return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
-
-
-def _detecting_region(
-    claim_epsilon: float,
-    n_in: int,
-    n_out: int,
-    delta: float,
-    confidence: float,
-    power: float,
-    false_negatives: int,
-    false_positives: int,
-) -> RejectionRegion:
-    """The outcomes of the trials that did not fail for which the `exact` bound exceeds the claim.
-
-    Raises:
-        SettingsError: If a setting is out of range.
-    """
-    check_epsilon(claim_epsilon)
-    check_delta(delta)
-    check_confidence(confidence)
-    Counts(false_negatives, false_positives, n_in, n_out)
-    check_power(power, confidence=confidence)
-    region = _rejecting_region(claim_epsilon, n_in, n_out, delta, confidence)
-    return region.after_errors(false_negatives=false_negatives, false_positives=false_positives)
-
-
 @lru_cache(maxsize=8)
-def _rejecting_region(
+def epsilon_rejecting_region(
     claim_epsilon: float, n_in: int, n_out: int, delta: float, confidence: float
 ) -> RejectionRegion:
     """The outcomes whose `exact` bound exceeds the claim.

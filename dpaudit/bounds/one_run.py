@@ -73,7 +73,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpaudit.bounds.fair_coin import SetAside
+from dpaudit.bounds.fair_coin import SetAside, cheapest_allowance
 from dpaudit.bounds.inputs import (
     BoolArray,
     FloatArray,
@@ -391,18 +391,11 @@ def set_aside_in_turn(canaries: int, *, delta: float, confidence: float) -> SetA
     """
     if delta == 0.0:
         return SetAside(0, 0.0)
-    alpha, guesses = 1.0 - confidence, max(1, round(0.2 * canaries))
-    best, least = None, math.inf
-    for revealed in range(guesses):
-        probability = canaries * delta / (revealed + 1)
-        if probability >= alpha:
-            continue
-        # If all n guesses are right, p^n is within what is left: the smaller -log p, the larger ε.
-        cost = -math.log(alpha - probability) / (guesses - revealed)
-        if cost >= least:
-            break
-        best, least = SetAside(revealed, probability), cost
-    return best
+    return cheapest_allowance(
+        max(1, round(0.2 * canaries)),
+        lambda revealed: canaries * delta / (revealed + 1),  # Markov
+        alpha=1.0 - confidence,
+    )
 
 
 def _without_revealed(guessed: BoolArray, aside: SetAside) -> IntArray:

@@ -1,4 +1,4 @@
-"""Generators and attacks under the names that the caller gave, fitted to the contract; the claim."""
+"""Generators and attacks by the names that the caller gave, fitted to the contract; the claim."""
 
 from __future__ import annotations
 
