@@ -87,6 +87,35 @@ def judge(
     )
 
 
+def judge_guesses(
+    role: Role, bound: float, *, auc: float, highest: float, seen: str, leaks: str, remedy: str
+) -> ControlOutcome:
+    """As `judge`, for a game in which the coins of many records are guessed.
+
+    Args:
+        role: Which control.
+        bound: As for `judge`.
+        auc: As for `judge`.
+        highest: As for `judge`.
+        seen: The right guesses, in words.
+        leaks: What the generator of the positive control does, in words.
+        remedy: What to do if that is missed, or what it means.
+
+    Returns:
+        The result.
+    """
+    return judge(
+        role,
+        bound,
+        auc=auc,
+        highest=highest,
+        hidden=f"a generator that ignores its data revealed no coin: {seen}",
+        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
+        caught=f"a generator that {leaks} was caught: {seen}",
+        missed=f"a generator that {leaks} was not caught ({{bound}}): {seen}; {remedy}",
+    )
+
+
 def auc_by_chance(n_in: int, n_out: int) -> tuple[float, float]:
     """The limits within which an AUC lies in 95 % of cases if the scores are uninformative.
 

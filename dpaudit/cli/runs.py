@@ -116,7 +116,7 @@ def report(
         _print_bounds(result, **vars(of_bounds), json=json)
         return
     if figure is not None:
-        from dpaudit.results.plots import caption, figure_file
+        from dpaudit.results.curves import caption, figure_file
 
         out, width, height = of_figure.out, of_figure.width, of_figure.height
         if out is None:

@@ -20,8 +20,8 @@ from dpaudit.comparison import compare, comparison_page
 from dpaudit.model.choices import FailOn
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.render import junit_xml, page_html, page_markdown, render_html, render_markdown
+from dpaudit.results.curves import plot
 from dpaudit.results.decide import decide
-from dpaudit.results.plots import plot
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.sentences import headline, in_odds, lead

@@ -13,7 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.checks import CONFIDENCE, CONTROLS, control_claim, judge, unfinished_control
+from dpaudit.auditing.checks import (
+    CONFIDENCE,
+    CONTROLS,
+    control_claim,
+    judge_guesses,
+    unfinished_control,
+)
 from dpaudit.auditing.game import BestAttack, Findings, Game, Run, TrainingCount
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess, interference
 from dpaudit.auditing.one_run.plan import power
@@ -277,14 +283,12 @@ def _judge_control(role: Role, training: Outcome, spec: OneRunSpec) -> ControlOu
     best = guessed[bounds.index(bound)]
     guesses, correct = guarantee.strongest(best.right, bound, confidence=confidence)
     seen = f"{correct} of the {guesses} most confident guesses of {best.attack} were right"
-    return judge(
+    return judge_guesses(
         role,
         bound,
         auc=best.auc,
         highest=highest,
-        hidden=f"a generator that ignores its data revealed no coin: {seen}",
-        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
-        caught=f"a generator that releases its training rows was caught: {seen}",
-        missed="a generator that releases its training rows was not caught ({bound}): "
-        f"{seen}; ask for more `rows`",
+        seen=seen,
+        leaks="releases its training rows",
+        remedy="ask for more `rows`",
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge, unfinished_control
+from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge_guesses, unfinished_control
 from dpaudit.auditing.settings import AuditSettings, ManyRecords
 from dpaudit.auditing.two_worlds.attacking import FOLDS, MIN_FITTED, score, train_scorer
 from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
@@ -340,14 +340,12 @@ def judge_control(
     if evaluation is None:
         return unfinished_control(role, "too few of its models finished", highest=highest)
     seen = f"{int(evaluation.right.sum())} of {int(evaluation.made.sum())} guesses were right"
-    return judge(
+    return judge_guesses(
         role,
         evaluation.proved,
         auc=evaluation.auc,
         highest=highest,
-        hidden=f"a generator that ignores its data revealed no coin: {seen}",
-        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
-        caught=f"a generator that copies the records it saw was caught: {seen}",
-        missed="a generator that copies the records it saw was not caught ({bound}): "
-        f"{seen}; these attacks cannot see these records",
+        seen=seen,
+        leaks="copies the records it saw",
+        remedy="these attacks cannot see these records",
     )

@@ -425,7 +425,7 @@ def train_scorer(
     Raises:
         AttackError: If its `fit` raises.
     """
-    seed = _seed(rng)
+    seed = int(rng.integers(2**32))
     with refusing(f"attack {type(attack).__name__}: its fit raises", as_error=AttackError):
         return attack.fit(features, member, seed=seed)
 
@@ -462,10 +462,6 @@ def _held_out(member: BoolArray, rng: np.random.Generator) -> BoolArray:
         own = rng.permutation(np.flatnonzero(member == world))
         held_out[own[: max(1, round(HELD_OUT_SHARE * len(own)))]] = True
     return held_out
-
-
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**32))
 
 
 class Evaluation(NamedTuple):

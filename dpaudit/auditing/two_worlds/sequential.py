@@ -16,7 +16,6 @@ import numpy as np
 
 from dpaudit.auditing.two_worlds.attacking import (
     Attacked,
-    Contender,
     Evaluation,
     Features,
     Fitted,
@@ -78,7 +77,9 @@ def run_sequential(
         return None
     for block in refit_schedule(cap, first=FIRST_FITTED):
         claim = _claim_so_far(audit, outcomes, plan, block.start)
-        fixed = _fix_on_past(audit, outcomes, plan, block.start, claim)
+        past = in_first(plan.trials(0, block.start))
+        purpose = f"look/{block.start}"
+        fixed = contenders(audit, outcomes, past, audit.settings, claim, purpose=purpose)
         for start in range(block.start, block.stop, BATCH):
             stop = min(start + BATCH, block.stop)
             outcomes = run(start, stop)
@@ -124,24 +125,6 @@ def _claim_so_far(
     """The effective claim after this many trials; a resumed run may hold more of them already."""
     seen = (outcomes[trial] for trial in plan.trials(0, trials))
     return audit.effective_claim(seen)
-
-
-def _fix_on_past(
-    audit: TwoWorldSpec,
-    outcomes: StoredOutcomes,
-    plan: TrialPlan,
-    trials: int,
-    claim: Claim,
-) -> list[Contender]:
-    """The attacks that bet on the next batch, fixed on the first trials."""
-    return contenders(
-        audit,
-        outcomes,
-        in_first(plan.trials(0, trials)),
-        audit.settings,
-        claim,
-        purpose=f"look/{trials}",
-    )
 
 
 @dataclass

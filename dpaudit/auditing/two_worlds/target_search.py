@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any, ClassVar, Final, NamedTuple, cast
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import pandas as pd
@@ -88,14 +88,6 @@ MOST_SECONDS: Final = 60.0
 """No model is trained for this once so many seconds have passed."""
 
 
-class EqualTables(NamedTuple):
-    """That both worlds gave the same tables; the fields of `dpaudit.results.record.SameTables`."""
-
-    seeds: int
-    compared: int = 0
-    other: int | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class TableComparison:
     """The input of a worker that compares the tables of both worlds; calling it does.
@@ -116,7 +108,7 @@ class TableComparison:
     target: int | None
     seeds: int
 
-    def __call__(self) -> EqualTables | None:
+    def __call__(self) -> SameTables | None:
         """Compares them."""
         start = perf_counter()
 
@@ -139,17 +131,17 @@ class TableComparison:
         try:
             return self._another(lambda rows: seen(self._lacking(rows)) != usual)
         except TrialError:
-            return EqualTables(seeds=self.seeds)
+            return SameTables(seeds=self.seeds)
 
-    def _another(self, changes: Callable[[Sequence[int]], bool]) -> EqualTables:
+    def _another(self, changes: Callable[[Sequence[int]], bool]) -> SameTables:
         """Searches for a record that changes the table."""
         rows = self._candidates()
         if not rows or not changes(rows):
-            return EqualTables(seeds=self.seeds, compared=len(rows))
+            return SameTables(seeds=self.seeds, compared=len(rows))
         while len(rows) > 1:
             first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
             rows = first if changes(first) else second
-        return EqualTables(seeds=self.seeds, other=rows[0] if changes(rows) else None)
+        return SameTables(seeds=self.seeds, other=rows[0] if changes(rows) else None)
 
     def _candidates(self) -> list[int]:
         """Positions of the records that may be proposed, the most exposed first."""
@@ -219,21 +211,12 @@ def compare_tables(
     if not is_seedable(audit.generator.generator):
         return None
     file = store.path / SAME_TABLES_FILE
+    same: SameTables | None
     try:
-        return _read(file.read_text(encoding="utf-8"))
+        same = from_document(SameTables | None, parse_json(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, AttributeError):
-        seen = run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
-    same = None if seen is None else SameTables(**seen._asdict())
-    text = json.dumps(None if same is None else to_document(same)) + "\n"
-    write_whole(file, text, mode=PRIVATE_FILE)
-    return same
-
-
-def _read(text: str) -> SameTables | None:
-    kept = parse_json(text)
-    if kept is None:
-        return None
-    same: SameTables = from_document(SameTables, kept)
+        same = run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
+        write_whole(file, json.dumps(to_document(same)) + "\n", mode=PRIVATE_FILE)
     return same
 
 
