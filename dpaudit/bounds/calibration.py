@@ -215,16 +215,14 @@ def log_odds_line(scores: FloatArray, member: BoolArray) -> GuessCalibration:
     )
 
 
-class _Regressions(NamedTuple):
-    """Coefficients of k logistic regressions and their penalised losses in nats; shape (k,)."""
+def _fit_regressions(
+    scores: FloatArray, member: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Fits a logistic regression to each row of standardised scores (k, n) by Newton's method.
 
-    intercept: FloatArray
-    slope: FloatArray
-    loss: FloatArray
-
-
-def _fit_regressions(scores: FloatArray, member: BoolArray) -> _Regressions:
-    """Fits a regression to each row of standardised scores (k, n) by Newton's method."""
+    Returns:
+        Intercepts, slopes and penalised losses in nats; shape (k,) each.
+    """
     a, b = np.zeros(len(scores)), np.zeros(len(scores))
     unfinished = np.ones(len(scores), dtype=bool)
     for _ in range(_STEPS):
@@ -256,7 +254,7 @@ def _fit_regressions(scores: FloatArray, member: BoolArray) -> _Regressions:
             break
     odds = a[:, None] + b[:, None] * scores
     loss = np.logaddexp(0.0, np.where(member, -odds, odds)).sum(axis=1) + _RIDGE * b**2
-    return _Regressions(a, b, loss)
+    return a, b, loss
 
 
 def _candidates(line: GuessCalibration, size: FloatArray) -> Iterator[GuessCalibration]:

@@ -286,13 +286,6 @@ def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
     )
 
 
-class LabelledScores(NamedTuple):
-    """Attack scores (n,) and whether each trial is of the "in" world (n,)."""
-
-    scores: FloatArray
-    member: BoolArray
-
-
 class Cuts(NamedTuple):
     """Every way to cut the scores in two, from the lowest cut to the highest.
 
@@ -333,7 +326,7 @@ def cuts_of(scores: FloatArray, member: BoolArray) -> Cuts:
     return Cuts(values=values, members=cumulative(member), others=cumulative(~member))
 
 
-def checked(scores: FloatArray, member: BoolArray) -> LabelledScores:
+def checked(scores: FloatArray, member: BoolArray) -> tuple[FloatArray, BoolArray]:
     """Returns scores and membership as arrays, after checking that they fit together.
 
     Raises:
@@ -354,4 +347,4 @@ def checked(scores: FloatArray, member: BoolArray) -> LabelledScores:
         raise SettingsError(f"{broken} scores are not finite; the attack must return real numbers")
     if member.all() or not member.any():
         raise SettingsError("all trials are of one world; a threshold needs trials of both")
-    return LabelledScores(scores, member)
+    return scores, member

@@ -1,8 +1,8 @@
 """The figures of a result: their points, and their drawing by matplotlib for notebooks and papers.
 
-All are pure functions of the result; reports draw the same points as SVG. matplotlib is an extra and
-is imported when a figure is asked for. A legend below the plot, or to the right of a square one on a
-wide page, shows every mark and its number, so that no text stands on an axis.
+All are pure functions of the result; reports draw the same points as SVG. matplotlib is an extra
+and is imported when a figure is asked for. A legend below the plot, or to the right of a square one
+on a wide page, shows every mark and its number, so that no text stands on an axis.
 """
 
 from __future__ import annotations

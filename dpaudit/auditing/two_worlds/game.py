@@ -156,7 +156,10 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
             order, attacked = _train_until_proved(run, payload)
             gave_up = attacked is None
         else:
-            order = _train_all(run, payload)
+            # Only the first ones if nothing can be proved any more.
+            order = run.train(
+                self.own_trials(spec), payload, hopeless=lambda trials: _is_hopeless(run, trials)
+            )
             gave_up = len(order) < spec.settings.game.shadow_models
         replays = [] if gave_up else _replay_some(run, payload, order)
         return find(
@@ -217,12 +220,6 @@ def _run_control_of(
         confidence=settings.confidence,
         is_timed=spec.is_timed,
     )
-
-
-def _train_all(run: Run[TwoWorldSpec], payload: Payload) -> Sequence[Trial]:
-    """Runs all trials; only the first ones if nothing can be proved any more."""
-    planned = TwoWorldsGame().own_trials(run.spec)
-    return run.train(planned, payload, hopeless=lambda trials: _is_hopeless(run, trials))
 
 
 def _train_until_proved(
