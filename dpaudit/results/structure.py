@@ -60,6 +60,11 @@ class ReportTable:
         columns = enumerate(zip(self.header, *self.rows, strict=True))
         return frozenset(at for at, cells in columns if max(map(len, cells)) <= _SHORT)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether it does not fit a telephone: five columns or more, or three of text."""
+        return len(self.header) > 4 or len(self.header) - len(self.numeric) > 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
