@@ -181,16 +181,17 @@ def game_of(game: GameSettings) -> Game[Any]:
     Args:
         game: The settings of a game.
     """
-    from dpaudit.auditing.one_run.game import OneRunGame
-    from dpaudit.auditing.records.game import RecordsGame
+    if isinstance(game, OneRun):
+        from dpaudit.auditing.one_run.game import OneRunGame
+
+        return OneRunGame()
+    if isinstance(game, ManyRecords):
+        from dpaudit.auditing.records.game import RecordsGame
+
+        return RecordsGame()
     from dpaudit.auditing.two_worlds.game import TwoWorldsGame
 
-    games: Mapping[type[GameSettings], Game[Any]] = {
-        TwoWorlds: TwoWorldsGame(),
-        ManyRecords: RecordsGame(),
-        OneRun: OneRunGame(),
-    }
-    return games[type(game)]
+    return TwoWorldsGame()
 
 
 def sizing_of(subject: PlanSubject, settings: AuditSettings, detect: float | None) -> Sizing:
