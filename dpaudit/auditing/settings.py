@@ -354,8 +354,7 @@ class AuditSettings(Choices, Generic[GameT]):
         field(default_factory=dict)
     )
     links: Annotated[
-        tuple[str, ...],
-        Option("CHILD.COLUMN=PARENT.KEY", ("--link",), Panel.INPUT, by_name=True),
+        tuple[str, ...], Option("CHILD.COLUMN=PARENT.KEY", ("--link",), Panel.INPUT, by_name=True)
     ] = ()
     separator: Annotated[str | None, Option("CHARACTER", panel=Panel.INPUT, by_name=True)] = None
     encoding: Annotated[str | None, Option("NAME", panel=Panel.INPUT, by_name=True)] = None
@@ -610,9 +609,7 @@ class OneRun(GameSettings):
 
     NAME: ClassVar[str] = "one run"
     SWITCH: ClassVar[GameSwitch] = GameSwitch(
-        "one_run",
-        off=False,
-        description="One training, many canaries: for slow generators.",
+        "one_run", off=False, description="One training, many canaries: for slow generators."
     )
     SIZES: ClassVar[Mapping[Effort, Mapping[str, int]]] = {
         Effort.QUICK: {"canaries": 50},

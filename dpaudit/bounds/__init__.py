@@ -25,12 +25,7 @@ from dpaudit.bounds.clopper_pearson import (
     upper_limits,
 )
 from dpaudit.bounds.exact import exact, p_value
-from dpaudit.bounds.fair_coin import (
-    CoinGuesses,
-    CoinPlan,
-    fair_coin,
-    fair_coin_p_value,
-)
+from dpaudit.bounds.fair_coin import CoinGuesses, CoinPlan, fair_coin, fair_coin_p_value
 from dpaudit.bounds.guarantee import (
     Detectable,
     EpsilonGuarantee,

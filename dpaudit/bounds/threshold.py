@@ -281,8 +281,7 @@ def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
     turns = rise[1:] * run[:-1] != rise[:-1] * run[1:]
     corner = np.concatenate([[True], turns, [True]])
     return RocCurve(
-        fpr=false_positives[corner] / cuts.others[-1],
-        tpr=true_positives[corner] / cuts.members[-1],
+        fpr=false_positives[corner] / cuts.others[-1], tpr=true_positives[corner] / cuts.members[-1]
     )
 
 

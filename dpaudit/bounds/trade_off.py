@@ -607,7 +607,4 @@ def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alp
         if np.any(region.probability(fpr, fnr) > alpha):
             return False
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-        least_fpr, least_fnr = (
-            np.concatenate([least_fpr, fpr]),
-            np.concatenate([fnr, least_fnr]),
-        )
+        least_fpr, least_fnr = (np.concatenate([least_fpr, fpr]), np.concatenate([fnr, least_fnr]))

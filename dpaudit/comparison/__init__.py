@@ -294,10 +294,7 @@ def _facts(record: AuditRecord) -> Mapping[ChangedPart, Mapping[str, str]]:
     }
 
 
-HEADER = (
-    *("run", "generator", "claim", "bound", "CP"),
-    *("limit", "AUC", "models", "verdict"),
-)
+HEADER = (*("run", "generator", "claim", "bound", "CP"), *("limit", "AUC", "models", "verdict"))
 _NUMERIC = frozenset({2, 3, 4, 5, 6, 7})
 COMPARED = (
     "Quote the bound: it decides. CP is the Clopper-Pearson bound that other audits report; it "

@@ -252,8 +252,7 @@ def operating_point(result: AuditRecord) -> Point:
     if counts is None:
         raise ValueError("no attack was scored, so there are no rates")
     return Point(
-        fpr=counts.false_positives / counts.n_out,
-        tpr=1.0 - counts.false_negatives / counts.n_in,
+        fpr=counts.false_positives / counts.n_out, tpr=1.0 - counts.false_negatives / counts.n_in
     )
 
 

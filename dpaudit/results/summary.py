@@ -290,14 +290,13 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
     spent = (_repeat_advice(result),)
     if result.verdict is Verdict.MEASURED:
         return NextStep(
-            "Give --epsilon to test a claim; --access model or --target may show more.",
-            then=spent,
+            "Give --epsilon to test a claim; --access model or --target may show more.", then=spent
         )
     plan = " ".join(["dpaudit audit --plan", *_claim_options(result.claim)])
     if result.verdict is Verdict.INVALID:
         return NextStep(
             "Repair what failed, then audit again in another run folder with a "
-            f"fresh seed (--seed {result.seed + 1}).",
+            f"fresh seed (--seed {result.seed + 1})."
         )
     if is_withheld(result):
         again = result.fresh or ""
@@ -306,9 +305,7 @@ def next_step(result: AuditRecord, *, run: str = ".") -> NextStep:
         return NextStep("Run the same audit with a fresh seed.", again, then)
     if result.verdict is Verdict.INCONCLUSIVE:
         return NextStep(
-            "Plan an audit that can decide, then run it with a fresh seed.",
-            plan,
-            spent,
+            "Plan an audit that can decide, then run it with a fresh seed.", plan, spent
         )
     if result.verdict is Verdict.CONSISTENT:
         same = result.target.same_tables
@@ -352,12 +349,12 @@ def _cause(result: AuditRecord, run: str) -> NextStep:
         return NextStep(
             "Find out why: what depends on the record is how a training runs (What leaks), not the "
             "table. A replay does not see that; give each training the same work and the same "
-            "ending.",
+            "ending."
         )
     if result.game.unexplained:
         return NextStep(
             "Find out why: an audit of one record can be explained, and dpaudit probe changes one "
-            "thing at a time.",
+            "thing at a time."
         )
     if result.generator.fixes == 0 or result.data.tables:
         return _without_fixes(result)
@@ -385,7 +382,7 @@ def _without_fixes(result: AuditRecord) -> NextStep:
     if result.data.source == IN_MEMORY:
         return NextStep(
             "Find the cause: dpaudit.replay(generator, table) says what each line of Python code "
-            "spends, and where data goes around the noise.",
+            "spends, and where data goes around the noise."
         )
     return NextStep(
         "Find the cause: a replay says what each line of Python code spends, and where data goes "

@@ -233,10 +233,7 @@ def _findings(
         interference=interference(spec.game.view),
         attacks=tuple(
             CanaryOutcome(
-                name=attack.attack,
-                auc=attack.auc,
-                bound=bound,
-                right=tuple(attack.right.tolist()),
+                name=attack.attack, auc=attack.auc, bound=bound, right=tuple(attack.right.tolist())
             )
             for attack, bound in zip(guessed, bounds, strict=True)
         ),

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpaudit.auditing.plan import (
-    Needed,
-    PlannedSize,
-    PlanSubject,
-    Sizing,
-    fewest,
-)
+from dpaudit.auditing.plan import Needed, PlannedSize, PlanSubject, Sizing, fewest
 from dpaudit.auditing.settings import MIN_CANARIES, AuditSettings, OneRun
 from dpaudit.bounds import guarantee_of
 from dpaudit.bounds.one_run import numbers_of_guesses

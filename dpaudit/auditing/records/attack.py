@@ -149,12 +149,7 @@ def fit_records(
             mine = fold == held_out
             scores[mine] = way(attack, unit[~mine], included[~mine], rng)(unit[mine])
         forecast = calibrate_records(
-            scores,
-            included,
-            trainings=trainings,
-            delta=delta,
-            confidence=confidence,
-            rng=rng,
+            scores, included, trainings=trainings, delta=delta, confidence=confidence, rng=rng
         )
         forecasts.append((forecast, way))
     forecast, way = max(forecasts, key=lambda pair: pair[0].bound)

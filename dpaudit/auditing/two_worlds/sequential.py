@@ -214,11 +214,7 @@ class BetStream:
     shown: dict[str, AttackBets] = field(default_factory=dict)
 
     def bet(
-        self,
-        features: Features,
-        fitted: Fitted,
-        batch: Sequence[Trial],
-        outcomes: StoredOutcomes,
+        self, features: Features, fitted: Fitted, batch: Sequence[Trial], outcomes: StoredOutcomes
     ) -> None:
         """Lets an attack bet on a batch of trials that have outcomes."""
         name = features.attack.name
