@@ -126,12 +126,18 @@ def count_guesses(
     Returns:
         The guesses, by weight.
     """
-    guessed = calibration.guesses(scores)
+    right, made = _by_weight(calibration.guesses(scores), member)
+    return CoinGuesses(right, made, len(scores) + failed)
+
+
+def _by_weight(guessed: IntArray, coins: BoolArray) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many guesses of each weight are right, and how many are made."""
     weights = np.abs(guessed)
-    size = WEIGHTS + 1
-    made = np.bincount(weights, minlength=size)[1:]
-    right = np.bincount(weights[(guessed > 0) == member], minlength=size)[1:]
-    return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), len(scores) + failed)
+    right, made = (
+        np.bincount(of.ravel(), minlength=WEIGHTS + 1)[1:]
+        for of in (weights[(guessed > 0) == coins], weights)
+    )
+    return tuple(right.tolist()), tuple(made.tolist())
 
 
 def choose_calibration(
@@ -306,12 +312,9 @@ def count_record_guesses(guessed: IntArray, included: BoolArray, *, failed: int 
     Returns:
         The guesses, by weight, and how many each training has.
     """
-    weights = np.abs(guessed)
-    made = np.bincount(weights.ravel(), minlength=WEIGHTS + 1)[1:]
-    right = np.bincount(weights[(guessed > 0) == included], minlength=WEIGHTS + 1)[1:]
-    by_training = [*np.count_nonzero(weights, axis=1).tolist(), *[0] * failed]
+    by_training = [*np.count_nonzero(guessed, axis=1).tolist(), *[0] * failed]
     trials = len(by_training) * guessed.shape[1]
-    return CoinGuesses(tuple(right.tolist()), tuple(made.tolist()), trials, tuple(by_training))
+    return CoinGuesses(*_by_weight(guessed, included), trials, tuple(by_training))
 
 
 def calibrate_records(

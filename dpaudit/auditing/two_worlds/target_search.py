@@ -25,7 +25,6 @@ of their own, so their random streams are independent of the audit's, and none o
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,11 +41,10 @@ from dpaudit.auditing.settings import AuditSettings, TwoWorlds
 from dpaudit.auditing.spec import AuditSpec, build_generator, view_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
 from dpaudit.errors import RegistryError, RunFolderError, SettingsError, TargetError, TrialError
-from dpaudit.files import parse_json, write_whole
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Engine, OnProgress
 from dpaudit.game.pool import run_errand
-from dpaudit.game.store import PRIVATE_FILE, STORE_FILE, RunFolder
+from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.target import exposing_first
 from dpaudit.game.training import run_trial
 from dpaudit.game.trial import Payload, Role, Trial
@@ -56,7 +54,7 @@ from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
 from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World, is_seedable
 from dpaudit.plugins.registry import ATTACKS, build
-from dpaudit.results.document import from_document, to_document
+from dpaudit.results.document import kept_in_file
 from dpaudit.results.record import SameTables, Selection
 
 MOST_CANDIDATES = 64
@@ -210,13 +208,12 @@ def compare_tables(
         return None
     if not is_seedable(audit.generator.generator):
         return None
-    file = store.path / SAME_TABLES_FILE
+
+    def compare() -> SameTables | None:
+        return run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
+
     same: SameTables | None
-    try:
-        same = from_document(SameTables | None, parse_json(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, AttributeError):
-        same = run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
-        write_whole(file, json.dumps(to_document(same)) + "\n", mode=PRIVATE_FILE)
+    same = kept_in_file(store.path / SAME_TABLES_FILE, SameTables | None, compare)
     return same
 
 
