@@ -82,30 +82,15 @@ class StoredOutcomes(Mapping[Trial, StoredOutcome]):
     Nothing is cached: each access reads the store, and includes outcomes saved meanwhile.
 
     Args:
-        find: Reads the outcome of one trial; None if it has none.
         role: The role.
-        walk: Reads all outcomes of a role.
-        vectors: Reads the features of finished trials, one by one.
-        count: Counts the outcomes of a role.
+        store: The run folder.
     """
 
-    def __init__(
-        self,
-        role: Role,
-        *,
-        find: Callable[[Trial], StoredOutcome | None],
-        walk: Callable[[Role], Iterator[StoredOutcome]],
-        vectors: Callable[[Iterable[Trial]], Iterator[FloatArray]],
-        count: Callable[[Role], int],
-    ) -> None:
-        self._role = role
-        self._find = find
-        self._walk = walk
-        self._vectors = vectors
-        self._count = count
+    def __init__(self, role: Role, store: RunFolder) -> None:
+        self._role, self._store = role, store
 
     def __getitem__(self, trial: Trial) -> StoredOutcome:
-        outcome = self._find(trial) if trial.role is self._role else None
+        outcome = self._store.read(trial) if trial.role is self._role else None
         if outcome is None:
             raise KeyError(trial)
         return outcome
@@ -114,11 +99,15 @@ class StoredOutcomes(Mapping[Trial, StoredOutcome]):
         return (outcome.trial for outcome in self.stream())
 
     def __len__(self) -> int:
-        return self._count(self._role)
+        return self._store.count(self._role)
 
     def stream(self) -> Iterator[StoredOutcome]:
         """All outcomes, one by one."""
-        return self._walk(self._role)
+        return self._store.read_all(self._role)
+
+    def vectors(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
+        """The features of finished trials, one by one."""
+        return self._store.read_features(trials)
 
     def features(
         self,
@@ -134,7 +123,7 @@ class StoredOutcomes(Mapping[Trial, StoredOutcome]):
             place: Slice of their features, such as those of one attack.
             left_out: Which of these read as 0 in every trial; None for none.
         """
-        return StoredFeatures(trials, place, self._vectors, left_out)
+        return StoredFeatures(trials, place, self.vectors, left_out)
 
 
 @dataclass(frozen=True)
@@ -458,13 +447,7 @@ class RunFolder:
 
     def outcomes(self, role: Role) -> StoredOutcomes:
         """The outcomes of one role, read on access, while the folder is open."""
-        return StoredOutcomes(
-            role,
-            find=self._read,
-            walk=self._read_all,
-            vectors=self._read_features,
-            count=self.count,
-        )
+        return StoredOutcomes(role, self)
 
     def outcome(self, trial: Trial) -> Outcome:
         """The whole outcome of one trial, with its features.
@@ -483,7 +466,7 @@ class RunFolder:
             seconds=end.seconds,
             attempts=end.attempts,
             table=end.table,
-            features=next(self._read_features([trial])) if end.finished else None,
+            features=next(self.read_features([trial])) if end.finished else None,
         )
 
     def _select(self, trial: Trial, columns: str) -> Any:
@@ -493,12 +476,14 @@ class RunFolder:
             (trial.role.value, trial.world.value, trial.number),
         ).fetchone()
 
-    def _read(self, trial: Trial) -> StoredOutcome | None:
+    def read(self, trial: Trial) -> StoredOutcome | None:
+        """How a trial ended; None if it has no outcome."""
         with self._read_errors():
             row = self._select(trial, SMALL_COLUMNS)
             return None if row is None else outcome_of(row)
 
-    def _read_all(self, role: Role) -> Iterator[StoredOutcome]:
+    def read_all(self, role: Role) -> Iterator[StoredOutcome]:
+        """How the trials of a role ended, by world and number."""
         with self._read_errors():
             for row in self._db.execute(
                 f"SELECT {SMALL_COLUMNS} FROM trial WHERE role = ? ORDER BY world, number",
@@ -506,7 +491,7 @@ class RunFolder:
             ):
                 yield outcome_of(row)
 
-    def _read_features(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
+    def read_features(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
         """Reads the features of finished trials, one by one."""
         for trial in trials:
             with self._read_errors():
