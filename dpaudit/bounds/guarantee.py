@@ -8,7 +8,7 @@ given size could prove. There are two kinds, with the same methods.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from dpaudit.bounds.one_run import (
     strongest_level,
     strongest_prefix,
 )
-from dpaudit.bounds.table import Observed, ValidBound, valid_bounds, valid_levels
+from dpaudit.bounds.table import Observed, ValidBound, entries_for
 from dpaudit.bounds.trade_off import (
     Boundary,
     ConcentratedTradeOff,
@@ -120,10 +120,14 @@ class EpsilonGuarantee:
         return clopper_pearson(*counts, delta=self.delta, confidence=confidence)
 
     def bounds(
-        self, observed: Observed, *observations: object, confidence: float
+        self, observed: Observed, *observations: Any, confidence: float
     ) -> dict[ValidBound, float]:
         """Every valid lower limit on the level that these observations prove, by key."""
-        return valid_bounds(observed, *observations, delta=self.delta, confidence=confidence)
+        return {
+            entry.key: entry.function(*observations, delta=self.delta, confidence=confidence)
+            for entry in entries_for(observed)
+            if isinstance(entry.key, ValidBound)
+        }
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
@@ -268,12 +272,15 @@ class TradeOffGuarantee:
         return level_clopper_pearson(counts, self.trade_off, confidence=confidence)
 
     def bounds(
-        self, observed: Observed, *observations: object, confidence: float
+        self, observed: Observed, *observations: Any, confidence: float
     ) -> dict[ValidBound, float]:
         """Every valid lower limit on the level that these observations prove, by key."""
-        return valid_levels(
-            observed, *observations, trade_off=self.trade_off, confidence=confidence
-        )
+        arguments = (Counts(*observations),) if observed is Observed.COUNTS else observations
+        return {
+            entry.key: entry.level(*arguments, self.trade_off, confidence=confidence)
+            for entry in entries_for(observed)
+            if isinstance(entry.key, ValidBound) and entry.level is not None
+        }
 
     def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
         """The number of guesses, of those tried, that gives the larger limit."""

@@ -12,9 +12,9 @@ import pandas as pd
 from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge_guesses, unfinished_control
 from dpaudit.auditing.settings import AuditSettings, ManyRecords
 from dpaudit.auditing.two_worlds.attacking import FOLDS, MIN_FITTED, score, train_scorer
-from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
+from dpaudit.bounds import CoinGuesses, EpsilonGuarantee, GuessCalibration, auc
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
-from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
+from dpaudit.bounds.table import Observed, ValidBound, proved
 from dpaudit.game.target import copies_of
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
@@ -195,7 +195,7 @@ def evaluate_records(
         guesses=guesses,
         made=np.count_nonzero(guessed, axis=0),
         right=hit.sum(axis=0),
-        bounds=valid_bounds(Observed.COINS, *guesses, delta=delta, confidence=confidence),
+        bounds=EpsilonGuarantee(delta).bounds(Observed.COINS, *guesses, confidence=confidence),
         auc=auc(odds.ravel(), included.ravel()) if mixed else 0.5,
         odds=odds,
         included=included,
