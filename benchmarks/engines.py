@@ -27,8 +27,7 @@ from distributed import LocalCluster
 
 from dpaudit.game.engine import opened_engine, run_trials
 from dpaudit.game.flight import Engine
-from dpaudit.game.local import LocalEngine
-from dpaudit.game.pool import workers_ended
+from dpaudit.game.pool import LocalEngine, workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role, Trial
 from dpaudit.game.worlds import TargetGame

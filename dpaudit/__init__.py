@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpaudit.auditing.entry import audit
     from dpaudit.auditing.games import audit_settings
-    from dpaudit.auditing.one_run.settings import OneRun
-    from dpaudit.auditing.records.settings import ManyRecords
-    from dpaudit.auditing.run_options import Machine
-    from dpaudit.auditing.settings import AuditSettings
-    from dpaudit.auditing.two_worlds.settings import TwoWorlds
+    from dpaudit.auditing.settings import AuditSettings, Machine, ManyRecords, OneRun, TwoWorlds
     from dpaudit.comparison import Comparison, compare
     from dpaudit.errors import DpauditError, InputError
-    from dpaudit.evidence.check import load
+    from dpaudit.evidence.pack import load
     from dpaudit.mechanisms.run import MechanismResult, mechanism
     from dpaudit.model.claim import (
         ConcentratedClaim,
@@ -51,11 +47,7 @@ if TYPE_CHECKING:
 _NAMES_OF = {
     # running an audit
     "auditing.entry": ("audit",),
-    "auditing.run_options": ("Machine",),
-    "auditing.two_worlds.settings": ("TwoWorlds",),
-    "auditing.records.settings": ("ManyRecords",),
-    "auditing.one_run.settings": ("OneRun",),
-    "auditing.settings": ("AuditSettings",),
+    "auditing.settings": ("AuditSettings", "TwoWorlds", "ManyRecords", "OneRun", "Machine"),
     "auditing.games": ("audit_settings",),
     "results.result": ("AuditResult", "result_schema"),
     "results.verdict": ("Verdict",),
@@ -68,7 +60,7 @@ _NAMES_OF = {
     # a plain mechanism, without tables
     "mechanisms.run": ("mechanism", "MechanismResult"),
     # results of finished audits
-    "evidence.check": ("load",),
+    "evidence.pack": ("load",),
     "comparison": ("compare", "Comparison"),
     # a released table without its generator
     "released_data.audit": ("audit_data",),

@@ -145,7 +145,7 @@ def one_look() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """So do their replays, but for tests marked `new_workers`: those of what a process keeps."""
-    from dpaudit.game.local import LocalEngine
+    from dpaudit.game.pool import LocalEngine
 
     if "new_workers" not in request.keywords:
         monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
@@ -248,10 +248,10 @@ def record_of(example: dict[str, Any]) -> Callable[..., AuditRecord]:
 @pytest.fixture
 def invented_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets commands read results whose bounds do not follow from their scores, as the example's."""
-    from dpaudit.evidence import check
+    from dpaudit.evidence import pack
     from dpaudit.results.result import AuditResult
 
-    monkeypatch.setattr(check, "load", AuditResult.load)
+    monkeypatch.setattr(pack, "load", AuditResult.load)
 
 
 @pytest.fixture

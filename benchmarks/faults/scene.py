@@ -92,7 +92,7 @@ class Running:
 
     def workers(self) -> list[int]:
         """Its worker processes."""
-        return [pid for pid, words in self.family().items() if "dpaudit.game.runner" in words]
+        return [pid for pid, words in self.family().items() if "dpaudit.game.worker" in words]
 
     def until(self, what: Callable[[], object], *, seconds: float = 20.0) -> bool:
         """Waits until something is so, or the command has ended; whether it is."""

@@ -125,7 +125,7 @@ _add(
 _add(passing, "coordinator", "STOP, then CONT", suspended)
 for _name in ("KILL", "TERM", "SEGV", "INT", "HUP", "STOP"):
     _number = getattr(signal, f"SIG{_name}")
-    _hit = partial(one_of, number=_number, words="dpaudit.game.runner")
+    _hit = partial(one_of, number=_number, words="dpaudit.game.worker")
     _add(passing, "worker", "STOP, then CONT" if _name == "STOP" else _name, _hit)
 for _name in ("KILL", "TERM", "STOP"):
     _number = getattr(signal, f"SIG{_name}")

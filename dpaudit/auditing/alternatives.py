@@ -7,11 +7,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from dpaudit.auditing.one_run.plan import MOST_PLANNED
-from dpaudit.auditing.one_run.settings import MIN_CANARIES, MOST_CANARIES, OneRun
 from dpaudit.auditing.records.plan import power
-from dpaudit.auditing.records.settings import LARGEST_SHARE, ManyRecords
-from dpaudit.auditing.settings import AuditSettings, GameSettings, ShadowModelSettings
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.settings import (
+    LARGEST_SHARE,
+    MIN_CANARIES,
+    MOST_CANARIES,
+    AuditSettings,
+    GameSettings,
+    ManyRecords,
+    OneRun,
+    ShadowModelSettings,
+    TwoWorlds,
+)
 from dpaudit.bounds import one_run
 from dpaudit.formatting import rounded_down, rounded_up
 from dpaudit.model.choices import Access, Effort

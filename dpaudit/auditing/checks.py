@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpaudit.formatting import rounded_down
-from dpaudit.game.outcomes import StoredOutcome
+from dpaudit.game.store import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, TrialEnd, TrialStatus
 from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.plugins.protocols import FloatArray, IntArray, World
@@ -84,6 +84,35 @@ def judge(
         auc=auc,
         max_provable_epsilon=highest,
         detail=detail.replace("{bound}", f"bound {shown}"),
+    )
+
+
+def judge_guesses(
+    role: Role, bound: float, *, auc: float, highest: float, seen: str, leaks: str, remedy: str
+) -> ControlOutcome:
+    """As `judge`, for a game in which the coins of many records are guessed.
+
+    Args:
+        role: Which control.
+        bound: As for `judge`.
+        auc: As for `judge`.
+        highest: As for `judge`.
+        seen: The right guesses, in words.
+        leaks: What the generator of the positive control does, in words.
+        remedy: What to do if that is missed, or what it means.
+
+    Returns:
+        The result.
+    """
+    return judge(
+        role,
+        bound,
+        auc=auc,
+        highest=highest,
+        hidden=f"a generator that ignores its data revealed no coin: {seen}",
+        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
+        caught=f"a generator that {leaks} was caught: {seen}",
+        missed=f"a generator that {leaks} was not caught ({{bound}}): {seen}; {remedy}",
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpaudit.auditing.games import keywords, keywords_in
-from dpaudit.auditing.run_options import Machine, Outputs
+from dpaudit.auditing.settings import Machine, Outputs
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
 from dpaudit.formatting import did_you_mean

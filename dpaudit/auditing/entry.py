@@ -12,15 +12,12 @@ from typing import Any
 
 from dpaudit.auditing.alternatives import too_small
 from dpaudit.auditing.conclusion import conclude
-from dpaudit.auditing.first_trials import run_first
-from dpaudit.auditing.game import Run
+from dpaudit.auditing.game import Run, run_first
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, game_of
 from dpaudit.auditing.probing import add_probes, probe_first
 from dpaudit.auditing.reuse import check_reuse
-from dpaudit.auditing.run_options import Machine
-from dpaudit.auditing.settings import AuditSettings, GameSettings
+from dpaudit.auditing.settings import AuditSettings, GameSettings, Machine, TwoWorlds
 from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import RunFolderError, SettingsError
 from dpaudit.files import io_reason, parse_json
 from dpaudit.game.engine import opened_engine

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,17 +17,12 @@ from dpaudit.auditing.settings import AuditSettings
 from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven
 from dpaudit.bounds import Counts, Threshold
 from dpaudit.bounds.table import ValidBound
-from dpaudit.errors import SettingsError
-from dpaudit.game.engine import Hopeless, never, run_trials
-from dpaudit.game.flight import (
-    Engine,
-    OnProgress,
-    OnWarning,
-    ignore_progress,
-    ignore_warning,
-)
-from dpaudit.game.store import RunFolder
-from dpaudit.game.trial import Payload, Role, Trial, TrialEnd
+from dpaudit.errors import GeneratorError, SettingsError
+from dpaudit.formatting import counted
+from dpaudit.game.engine import FIRST_REVIEW, Hopeless, never, run_trials
+from dpaudit.game.flight import Engine, OnProgress, OnWarning, ignore_progress, ignore_warning
+from dpaudit.game.store import RunFolder, StoredOutcome
+from dpaudit.game.trial import Payload, Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.choices import Access
 from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.model.column import stated_unit
@@ -306,3 +302,43 @@ class Game(Protocol[SpecT]):
         """
         del named
         return settings
+
+
+def run_first(game: Game[Any], run: Run[Any]) -> float:
+    """Trains a model of each world and, if none gives a table, a few more, before anything else.
+
+    These are ordinary trials of the audit.
+
+    Args:
+        game: The game.
+        run: The audit under way.
+
+    Returns:
+        The seconds of a training that finished; 0 if none did, in a way that may show a record.
+
+    Raises:
+        GeneratorError: If all fail alike; says why.
+    """
+    trials = game.own_trials(run.spec)
+    tried = [trial for trial in trials if trial.number == 0]
+    ends = _train_first(tried, game, run)
+    finished = [end.seconds for end in ends if end.finished]
+    # A model that crashed has ended its worker three times: further ones would say no more.
+    if not finished and any(end.status is not TrialStatus.CRASHED for end in ends):
+        ends = _train_first([*tried, *(t for t in trials[:FIRST_REVIEW] if t.number)], game, run)
+        finished = [end.seconds for end in ends if end.finished]
+    if finished or not game.fail_alike(ends):
+        return finished[0] if finished else 0.0
+    [(why, _)] = Counter(end.error for end in ends).most_common(1)
+    raise GeneratorError(
+        f"{run.spec.generator.name} gave no synthetic table in {counted(len(ends), 'training')}: "
+        f"{why}; tracebacks: {run.store.log} (after the repair give another `out`)"
+    )
+
+
+def _train_first(trials: Sequence[Trial], game: Game[Any], run: Run[Any]) -> list[StoredOutcome]:
+    """Runs the trials that the folder does not hold yet."""
+    role = game.FIRST_TRIAL.role
+    run.train(trials, game.payload(run.spec, role), among=game.own_trials(run.spec))
+    stored = run.store.outcomes(role)
+    return [stored[trial] for trial in trials]

@@ -1,7 +1,7 @@
 """The games of an audit, and the plain keywords that choose a game and its settings.
 
-A new game is a package next to these, with its settings, a `dpaudit.auditing.game.Game` and a plan,
-and a line in each of the tables here: `GAMES`, `game_of` and `sizing_of`.
+A new game is a package next to these, with a `dpaudit.auditing.game.Game` and a plan, its settings
+in `settings.py`, and a line in each of the tables here: `GAMES`, `game_of` and `sizing_of`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dpaudit.auditing.one_run.settings import OneRun
-from dpaudit.auditing.records.settings import ManyRecords
-from dpaudit.auditing.run_options import Machine, Outputs
-from dpaudit.auditing.settings import AuditSettings, GameSettings
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.settings import (
+    AuditSettings,
+    GameSettings,
+    Machine,
+    ManyRecords,
+    OneRun,
+    Outputs,
+    TwoWorlds,
+)
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import Row, did_you_mean
 from dpaudit.model.choices import Effort
@@ -177,16 +181,17 @@ def game_of(game: GameSettings) -> Game[Any]:
     Args:
         game: The settings of a game.
     """
-    from dpaudit.auditing.one_run.game import OneRunGame
-    from dpaudit.auditing.records.game import RecordsGame
+    if isinstance(game, OneRun):
+        from dpaudit.auditing.one_run.game import OneRunGame
+
+        return OneRunGame()
+    if isinstance(game, ManyRecords):
+        from dpaudit.auditing.records.game import RecordsGame
+
+        return RecordsGame()
     from dpaudit.auditing.two_worlds.game import TwoWorldsGame
 
-    games: Mapping[type[GameSettings], Game[Any]] = {
-        TwoWorlds: TwoWorldsGame(),
-        ManyRecords: RecordsGame(),
-        OneRun: OneRunGame(),
-    }
-    return games[type(game)]
+    return TwoWorldsGame()
 
 
 def sizing_of(subject: PlanSubject, settings: AuditSettings, detect: float | None) -> Sizing:

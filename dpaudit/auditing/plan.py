@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
 from dpaudit.auditing.settings import MOST_MODELS, AuditSettings, ShadowModelSettings
 from dpaudit.formatting import Row
 from dpaudit.model.claim import Claim, Quantity
-from dpaudit.results.document import (
-    OPTIONAL,
-    Document,
-    NonNegative,
-    Positive,
-    Probability,
-    Whole,
-)
+from dpaudit.results.document import OPTIONAL, Document, NonNegative, Positive, Probability, Whole
 from dpaudit.results.verdict import Power
 
 if TYPE_CHECKING:

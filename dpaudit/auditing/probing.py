@@ -9,19 +9,16 @@ generator that satisfies its claim with at most the whole error probability (Boo
 
 from __future__ import annotations
 
-import json
 import pickle
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import Final
 
 import pandas as pd
 
 from dpaudit.auditing.spec import AuditSpec
-from dpaudit.files import parse_json, write_whole
-from dpaudit.game.local import run_errand
-from dpaudit.game.store import PRIVATE_FILE, RunFolder
+from dpaudit.game.pool import run_errand
+from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import reason_of
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import NoClaim
@@ -30,7 +27,7 @@ from dpaudit.plugins.foreign import patches_apart, pickled
 from dpaudit.probe.catalogue import PROBES, ProbeSettings
 from dpaudit.probe.challenge import PILOTS
 from dpaudit.probe.run import ProbeResult, ProbeStatus, run_probes
-from dpaudit.results.document import from_document, to_document
+from dpaudit.results.document import kept_in_file
 from dpaudit.results.record import AuditRecord, ProbeAlarm, ProbesOutcome, proofs_of
 from dpaudit.results.sentences import probe_reason
 from dpaudit.results.verdict import Verdict, exceeds_claim
@@ -89,18 +86,18 @@ def probe_first(
         return _outcome([], confidence=confidence, why=audit.not_probed)
     if 2 * PILOTS * first > STOPPED_AFTER:
         return _outcome([], confidence=confidence, why=TOO_SLOW)
-    file = store.path / PROBES_FILE
-    outcome = _read(file)
-    if outcome is None:
+
+    def probe() -> ProbesOutcome:
         outcome = run_errand(_errand(audit), store, jobs=jobs, seconds=STOPPED_AFTER)
         if outcome is None:
             outcome = _outcome([], confidence=confidence, why=STOPPED)
-        if outcome.alarms:
-            alarmed = replace(_settings(audit), only=tuple(alarm.id for alarm in outcome.alarms))
-            command = alarmed.command(*audit.generator.words, *audit.table.words)
-            outcome = replace(outcome, reproduce=command)
-        text = json.dumps(to_document(outcome), indent=1) + "\n"
-        write_whole(file, text, mode=PRIVATE_FILE)
+        if not outcome.alarms:
+            return outcome
+        alarmed = replace(_settings(audit), only=tuple(alarm.id for alarm in outcome.alarms))
+        command = alarmed.command(*audit.generator.words, *audit.table.words)
+        return replace(outcome, reproduce=command)
+
+    outcome: ProbesOutcome = kept_in_file(store.path / PROBES_FILE, ProbesOutcome, probe)
     return outcome
 
 
@@ -234,14 +231,3 @@ def _proof_of(alarm: ProbeResult) -> str | None:
         return None
     described = next(probe for probe in PROBES if probe.id == alarm.id)
     return f"{described.shows}, which contradicts {described.breaks}"
-
-
-def _read(file: Path) -> ProbesOutcome | None:
-    """The results in a run folder; None if missing or unreadable, and the probes run again."""
-    try:
-        outcome: ProbesOutcome = from_document(
-            ProbesOutcome, parse_json(file.read_text(encoding="utf-8"))
-        )
-    except (OSError, ValueError, TypeError, AttributeError):
-        return None
-    return outcome

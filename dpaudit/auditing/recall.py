@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 from dpaudit.auditing.entry import run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.auditing.reuse import mark_judged
-from dpaudit.auditing.run_options import Machine
+from dpaudit.auditing.settings import Machine
 from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole

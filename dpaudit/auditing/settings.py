@@ -1,9 +1,8 @@
-"""The settings of an audit: those that every audit has, and the base class of a game's.
+"""The settings of an audit: those that every audit has, those of each game, and those of the run.
 
-The settings of one game are in its package, such as `dpaudit.auditing.two_worlds.settings`;
-`dpaudit.auditing.games` knows them all. Messages name settings in backquotes as Python spells them;
-the command line turns them into its options. Modules that load numpy or scipy are imported where
-they are used: the help of a command is made from these fields.
+`Machine` and `Outputs` change no number of a result. Messages name settings in backquotes as Python
+spells them; the command line turns them into its options. Modules that load numpy or scipy are
+imported where they are used: the help of a command is made from these fields.
 """
 
 from __future__ import annotations
@@ -12,10 +11,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from numbers import Integral
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Generic, NamedTuple
 
 from dpaudit.errors import SettingsError
-from dpaudit.model.choices import Access, Effort, Multiplicity, ThresholdRule, member_named
+from dpaudit.model.choices import (
+    EXPOSING,
+    Access,
+    BoundedNumber,
+    Effort,
+    EngineName,
+    FailOn,
+    Multiplicity,
+    ThresholdRule,
+    WorstCase,
+    member_named,
+)
 from dpaudit.model.claim import Promise, StatedClaim
 from dpaudit.model.setting import (
     AT_LEAST_1,
@@ -28,6 +40,9 @@ from dpaudit.model.setting import (
     check_settings,
     settings_of,
 )
+
+if TYPE_CHECKING:
+    from dpaudit.model.tables import Population
 
 if TYPE_CHECKING:
     from typing import Self
@@ -339,8 +354,7 @@ class AuditSettings(Choices, Generic[GameT]):
         field(default_factory=dict)
     )
     links: Annotated[
-        tuple[str, ...],
-        Option("CHILD.COLUMN=PARENT.KEY", ("--link",), Panel.INPUT, by_name=True),
+        tuple[str, ...], Option("CHILD.COLUMN=PARENT.KEY", ("--link",), Panel.INPUT, by_name=True)
     ] = ()
     separator: Annotated[str | None, Option("CHARACTER", panel=Panel.INPUT, by_name=True)] = None
     encoding: Annotated[str | None, Option("NAME", panel=Panel.INPUT, by_name=True)] = None
@@ -401,3 +415,279 @@ class AuditSettings(Choices, Generic[GameT]):
             else:
                 named.append(word)
         return named
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoWorlds(ShadowModelSettings):
+    """Shadow models with and without one target record (or with another in its place): the default.
+
+    Attributes:
+        attacks: Attacks to run (`dpaudit list attacks`).
+        shadow_models: Number of shadow models, an even one.
+        multiplicity: "select" scores only the attack, or the combination of all, with the largest
+            forecast on the fitting part, without correction; "bonferroni" scores every attack, each
+            with its share of the error probability.
+        target: Record to attack: exposing (most column extremes and unique values), farthest (from
+            its nearest neighbours), vulnerable (found by small trial attacks), row:N (from 0) or
+            record:FILE; with `unit` also unit:VALUE.
+        worst_case: Worst-case table instead of `data`, built from `schema` alone: opposite, crowd,
+            ... (`dpaudit list worst-cases`).
+        neighbours_file: Your own neighbouring table: `data` without the target record, or with
+            another in its place.
+        access: What the attacker sees: output (synthetic rows), model (also the published parts of
+            the model, such as a discriminator), released (also what the proof protects, such as
+            noisy counts), timing (rows, and the seconds and memory of every training), everything.
+        bound: Number of the claim to bound: "epsilon" (at the claimed delta), or "delta" (at the
+            claimed epsilon), which shows rare events that only one world has.
+        threshold: "cross-validated", or "hold-out" as in published audits.
+        secret: Column whose value is also guessed, from the target's other values: the audit bounds
+            how much more often the guess is right if models are trained with the target.
+        sequential: Stops as soon as a violation is shown, at the latest after `shadow_models`
+            trainings.
+        probe: Whether probes from outside (`dpaudit probe`) run first if they are cheap, in audits
+            that are not smaller than `effort` quick.
+        ignore_bits: Whether attacks do without the last bits of floating-point numbers: leaks that
+            only these bits show stay unseen.
+
+    Raises:
+        SettingsError: If a setting is out of range, or two of them name the target.
+    """
+
+    NAME: ClassVar[str] = "two worlds"
+    WRITTEN_IF_SET: ClassVar[tuple[str, ...]] = ("ignore_bits", "secret")
+
+    multiplicity: Annotated[Multiplicity, Option(by_name=True)] = Multiplicity.SELECT
+    target: Annotated[str, Option("RECORD", panel=Panel.ATTACK)] = EXPOSING
+    worst_case: Annotated[WorstCase | None, Option("NAME")] = None
+    neighbours_file: Annotated[str | None, Option("FILE", by_name=True)] = None
+    access: Annotated[Access, Option("LEVEL", panel=Panel.ATTACK)] = Access.OUTPUT
+    bound: Annotated[BoundedNumber, Option("NUMBER", by_name=True)] = BoundedNumber.EPSILON
+    threshold: Annotated[ThresholdRule, Option(by_name=True)] = ThresholdRule.CROSS_VALIDATED
+    secret: Annotated[str | None, Option("COLUMN", by_name=True)] = None
+    sequential: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        taken: dict[str, object] = {}
+        if self.attacks == DEFAULT_ATTACKS:
+            taken["attacks"] = ATTACKS_AT[self.access]
+        if isinstance(self.neighbours_file, PathLike):
+            taken["neighbours_file"] = fspath(self.neighbours_file)
+        if isinstance(self.target, Integral) and not isinstance(self.target, bool):
+            taken["target"] = f"row:{self.target}"
+        for name, value in taken.items():
+            object.__setattr__(self, name, value)
+        self._check_target()
+        if self.secret is not None and self.sequential:
+            raise SettingsError(
+                "`secret` counts right guesses of a number of models that is fixed beforehand: "
+                "leave out `sequential`, or leave out `secret`"
+            )
+        if self.is_timed and self.rule is ThresholdRule.HOLD_OUT:
+            raise SettingsError(
+                f'`access="{self.access}"` needs worlds that are fair coins: without them no bound '
+                'holds on a busy machine; leave out `threshold="hold-out"`'
+            )
+
+    def _check_target(self) -> None:
+        if not isinstance(self.target, str):
+            raise SettingsError(f"`target` must be text or a row number, got {self.target!r}")
+        if not isinstance(self.neighbours_file, str | None):
+            raise SettingsError(
+                f"`neighbours_file` must be the name of a file, got {self.neighbours_file!r}"
+            )
+        pairs = [
+            name for name in ("worst_case", "neighbours_file") if getattr(self, name) is not None
+        ]
+        if len(pairs) > 1:
+            raise SettingsError(
+                "`worst_case` and `neighbours_file` both name the two tables: leave out one"
+            )
+        if pairs and self.target != EXPOSING:
+            raise SettingsError(
+                f"`{pairs[0]}` says which record is the target: leave out `target`, or leave out "
+                f"`{pairs[0]}`"
+            )
+
+    @property
+    def are_default_attacks(self) -> bool:
+        """Whether the attacks are those of the access level."""
+        return self.attacks == ATTACKS_AT[self.access]
+
+    @property
+    def rule(self) -> ThresholdRule:
+        """The threshold rule."""
+        return self.threshold
+
+    @property
+    def hypotheses(self) -> int:
+        """The attacks on membership that are scored, and the guess of a secret."""
+        return super().hypotheses + (self.secret is not None)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the time and memory of trainings are measured."""
+        return Access.TIMING in self.access.parts
+
+    @property
+    def fair_coins(self) -> bool:
+        """Whether the world of every scored trial is an independent fair coin."""
+        return self.sequential or self.threshold is not ThresholdRule.HOLD_OUT
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether the audit is sequential."""
+        return self.sequential
+
+
+LARGEST_SHARE: Final = 1 / 4
+"""Largest share of the table's rows; a model is trained without half of them."""
+
+FEWEST_MODELS: Final = 8
+"""Fewer than in two worlds: every model gives many guesses."""
+MOST_RECORDS: Final = 10_000
+"""The bound of so many, with the default of shadow models, takes a minute."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyRecords(ShadowModelSettings):
+    """Shadow models that each serve many records, the most exposed ones.
+
+    Attributes:
+        attacks: Registered names or objects; each is one hypothesis (Bonferroni).
+        shadow_models: Total number of shadow models, an even one.
+        multiplicity: "bonferroni" scores every attack; "select" scores only the one with the
+            largest forecast on the fitting part, without correction.
+        records: Number of records (or units) that share the shadow models, each one attacked.
+        probe: Whether probes run first, as in two worlds.
+        ignore_bits: Whether attacks do without the last bits of numbers, as in two worlds.
+
+    Raises:
+        SettingsError: If a setting is out of range.
+    """
+
+    NAME: ClassVar[str] = "many records"
+    SWITCH: ClassVar[GameSwitch] = GameSwitch("records", off=1)
+    shadow_models: Annotated[int, NumberRange(FEWEST_MODELS, MOST_MODELS), MODELS_OPTION] = 400
+    records: Annotated[
+        int, NumberRange(2, MOST_RECORDS, why="leave it out for a single target"), Option("K")
+    ]
+
+    def check_population(self, of: Population) -> None:
+        """Refuses too many records for a table.
+
+        Raises:
+            SettingsError: If they are more than a quarter of its rows, or of its units.
+        """
+        if self.records > LARGEST_SHARE * of.number:
+            raise SettingsError(
+                f"`records` must be at most a quarter of the table's {of.number} {of.noun}, got "
+                f"{self.records}: half of them are missing from what each model is trained on"
+            )
+
+
+MIN_CANARIES: Final = 20
+CANARY_ATTACKS: Final = ("closest-record", "canary-matches", "canary-marginals")
+"""The attacks of every one-run audit, each with an equal share of the error probability."""
+
+MOST_CANARIES: Final = 100_000
+"""The bound of so many takes seconds, and of more memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRun(GameSettings):
+    """One training with many canaries, for generators too slow for shadow models.
+
+    Attributes:
+        canaries: Canaries of `one_run`: records (or units) that are each included with probability
+            1/2; at most half of the table.
+        probe: Whether probes run first, as in two worlds.
+
+    Raises:
+        SettingsError: If there are too few canaries, or too many.
+    """
+
+    NAME: ClassVar[str] = "one run"
+    SWITCH: ClassVar[GameSwitch] = GameSwitch(
+        "one_run", off=False, description="One training, many canaries: for slow generators."
+    )
+    SIZES: ClassVar[Mapping[Effort, Mapping[str, int]]] = {
+        Effort.QUICK: {"canaries": 50},
+        Effort.STANDARD: {"canaries": 100},
+        Effort.THOROUGH: {"canaries": 400},
+    }
+
+    canaries: Annotated[
+        int, NumberRange(MIN_CANARIES, MOST_CANARIES), Option("M", by_name=True)
+    ] = 100
+
+    @property
+    def hypotheses(self) -> int:
+        """The number of attacks."""
+        return len(CANARY_ATTACKS)
+
+    def check_population(self, of: Population) -> None:
+        """Refuses more canaries than a table allows.
+
+        Raises:
+            SettingsError: If they are more than half of its rows, or of its units.
+        """
+        if self.canaries > of.number // 2:
+            raise SettingsError(
+                f"`canaries` must be a number from {MIN_CANARIES} to half of the table's "
+                f"{of.number} {of.noun}, got {self.canaries}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where and how trials run; it never changes a result.
+
+    Attributes:
+        jobs: Trainings in parallel. Default: one per core.
+        engine: Engine that trains the models: "local" for processes of this machine, "dask" for
+            the workers of a dask cluster.
+        scheduler: Dask scheduler: tcp://host:8786, or its JSON file.
+        trial_timeout: Seconds after which a shadow model has failed. Default: a day for the first,
+            then 20 times the slowest, at least an hour.
+        worker_memory: Gigabytes of address space that a generator in a process of its own may take
+            (Linux).
+
+    Raises:
+        SettingsError: If a number or the engine has no meaning.
+    """
+
+    jobs: Annotated[int | None, AT_LEAST_1, Option("J", panel=Panel.MACHINE)] = None
+    engine: Annotated[EngineName, Option("ENGINE", panel=Panel.MACHINE, by_name=True)] = (
+        EngineName.LOCAL
+    )
+    scheduler: Annotated[str | None, Option("ADDRESS", panel=Panel.MACHINE, by_name=True)] = None
+    trial_timeout: Annotated[
+        float | None, AT_LEAST_1, Option("SECONDS", panel=Panel.MACHINE, by_name=True)
+    ] = None
+    worker_memory: Annotated[float | None, POSITIVE, Option("GB", panel=Panel.MACHINE)] = None
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """What `dpaudit audit` reads and writes in addition to its run folder.
+
+    Attributes:
+        time_one: Train one model of GENERATOR for `plan`, to estimate the cost.
+        after_replay: Result of `dpaudit replay --json`, to attack the features that its record
+            moves; the only attack unless attacks are named.
+        junit: JUnit XML file to write: claim, controls and checks as test cases.
+        fail_on: What gives a non-zero exit code: violation (with leaks and invalid runs),
+            inconclusive (all of these), never (nothing).
+    """
+
+    time_one: Annotated[bool, Option(panel=Panel.PLAN, by_name=True)] = False
+    after_replay: Annotated[str | None, Option("FILE", by_name=True)] = None
+    junit: Annotated[str | None, Option("FILE", panel=Panel.OUTPUT, by_name=True)] = None
+    fail_on: Annotated[FailOn, Option("VERDICT", panel=Panel.OUTPUT)] = FailOn.INCONCLUSIVE
+
+    def __post_init__(self) -> None:
+        check_settings(self)

@@ -403,9 +403,7 @@ def view_of(
 
 
 def attacks_with_access(
-    generator: NamedGenerator,
-    chosen: tuple[str | AnyAttack, ...],
-    level: Access = Access.OUTPUT,
+    generator: NamedGenerator, chosen: tuple[str | AnyAttack, ...], level: Access = Access.OUTPUT
 ) -> tuple[tuple[NamedAttack, ...], tuple[str, ...]]:
     """The attacks of an audit, checked against its access level and its generator.
 

@@ -12,8 +12,7 @@ from dpaudit.auditing.spec import AuditSpec
 from dpaudit.errors import InputError
 from dpaudit.formatting import visible
 from dpaudit.game.flight import FIRST_SECONDS
-from dpaudit.game.local import run_errand
-from dpaudit.game.pool import workers_ended
+from dpaudit.game.pool import run_errand, workers_ended
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import TimedModel, run_timed
 from dpaudit.game.trial import Role, TrialStatus

@@ -7,28 +7,25 @@ from a threshold or a calibration fixed before the counted trials were scored.
 from __future__ import annotations
 
 from dpaudit.bounds.calibration import (
+    FailedTrials,
+    Forecast,
     GuessCalibration,
     choose_calibration,
+    choose_rule,
     count_guesses,
     log_odds_line,
+    scaled_errors,
 )
-from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic, upper_limits
-from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
-from dpaudit.bounds.exact import (
-    detectable_epsilon,
-    detectable_gaussian,
-    detection_power,
-    exact,
-    max_provable,
-    p_value,
+from dpaudit.bounds.clopper_pearson import (
+    clopper_pearson,
+    gdp,
+    jeffreys,
+    joint_beta,
+    statistic,
+    upper_limits,
 )
-from dpaudit.bounds.fair_coin import (
-    CoinGuesses,
-    CoinPlan,
-    fair_coin,
-    fair_coin_p_value,
-)
-from dpaudit.bounds.forecast import FailedTrials, Forecast, choose_rule, scaled_errors
+from dpaudit.bounds.exact import exact, p_value
+from dpaudit.bounds.fair_coin import CoinGuesses, CoinPlan, fair_coin, fair_coin_p_value
 from dpaudit.bounds.guarantee import (
     Detectable,
     EpsilonGuarantee,
@@ -36,19 +33,18 @@ from dpaudit.bounds.guarantee import (
     TradeOffGuarantee,
     guarantee_of,
 )
-from dpaudit.bounds.inputs import Counts
-from dpaudit.bounds.multiplicity import attack_confidence, bonferroni
+from dpaudit.bounds.inputs import Counts, attack_confidence, bonferroni
 from dpaudit.bounds.one_run import (
     GuessesInTurn,
     Prefix,
     one_run,
+    one_run_gaussian,
     one_run_in_turn,
     one_run_in_turn_detectable,
     one_run_in_turn_p_value,
     one_run_p_value,
     strongest_prefix,
 )
-from dpaudit.bounds.one_run_levels import one_run_gaussian
 from dpaudit.bounds.sequential import ScoredBlock, coin_bound, e_process, refit_schedule
 from dpaudit.bounds.threshold import (
     Direction,
@@ -93,9 +89,6 @@ __all__ = [
     "coin_bound",
     "count_errors",
     "count_guesses",
-    "detectable_epsilon",
-    "detectable_gaussian",
-    "detection_power",
     "e_process",
     "exact",
     "fair_coin",
@@ -105,7 +98,6 @@ __all__ = [
     "jeffreys",
     "joint_beta",
     "log_odds_line",
-    "max_provable",
     "one_run",
     "one_run_gaussian",
     "one_run_in_turn",

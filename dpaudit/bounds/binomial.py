@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +18,6 @@ from dpaudit.bounds.inputs import BoolArray, FloatArray, IntArray
 # Hoeffding: a binomial count strays further than sqrt(20 n) from its mean with probability
 # below 2 exp(-40) < 1e-17, less than the rounding of the sums.
 _WINDOW = 20.0
-
-
-class CountMass(NamedTuple):
-    """Probabilities of consecutive counts.
-
-    Attributes:
-        start: The first count of each distribution; shape (m,).
-        mass: Their probabilities, in order; shape (m, width).
-    """
-
-    start: IntArray
-    mass: FloatArray
 
 
 def sf(k: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> FloatArray:
@@ -76,8 +63,12 @@ def ppf(q: npt.ArrayLike, n: npt.ArrayLike, p: npt.ArrayLike) -> IntArray:
     return _smallest(lambda k: cdf(k, n, p) >= q, n)
 
 
-def mass(n: int, rate: FloatArray) -> CountMass:
-    """The probabilities of the counts that hold all but 1e-17 of each Bin(n, rate); rates [m]."""
+def mass(n: int, rate: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The first count (m,) of those that hold all but 1e-17 of each Bin(n, rate); rates (m,).
+
+    Returns:
+        These, and the probabilities of the counts from there on; shape (m, width).
+    """
     half = math.ceil(math.sqrt(_WINDOW * n))
     width = min(n + 1, 2 * half + 1)
     start = np.clip(np.floor(n * rate).astype(np.int64) - half, 0, n + 1 - width)
@@ -88,7 +79,7 @@ def mass(n: int, rate: FloatArray) -> CountMass:
     log_mass = _log_choose(n)[count]
     log_mass += count * log_odds[:, None]
     log_mass += (n * np.log1p(-rate))[:, None]
-    return CountMass(start, np.exp(log_mass, out=log_mass))
+    return start, np.exp(log_mass, out=log_mass)
 
 
 def _smallest(holds: Callable[[IntArray], BoolArray], n: IntArray) -> IntArray:

@@ -294,15 +294,34 @@ def set_aside(trials: int, *, delta: float, confidence: float) -> SetAside | Non
     """
     if delta == 0.0:
         return SetAside(0, 0.0)
-    alpha = 1.0 - confidence
-    best, least = None, math.inf
-    for revealed in range(trials):
+
+    def beyond(revealed: int) -> float:
         # Trainings are independent, and each reveals a coin with probability at most delta.
-        probability = float(binomial.sf(revealed, trials, delta))
+        return float(binomial.sf(revealed, trials, delta))
+
+    return cheapest_allowance(trials, beyond, alpha=1.0 - confidence)
+
+
+def cheapest_allowance(
+    guesses: int, beyond: Callable[[int], float], *, alpha: float
+) -> SetAside | None:
+    """The allowance that lowers the bound of right guesses alone least.
+
+    Args:
+        guesses: How many guesses there are, all right.
+        beyond: Upper limit on the probability that more than so many are revealed.
+        alpha: Error probability.
+
+    Returns:
+        The allowance, or None if it leaves no error probability to prove anything with.
+    """
+    best, least = None, math.inf
+    for revealed in range(guesses):
+        probability = beyond(revealed)
         if probability >= alpha:
             continue
         # If all n guesses are right, p^n is within what is left: the smaller -log p, the larger ε.
-        cost = -math.log(alpha - probability) / (trials - revealed)
+        cost = -math.log(alpha - probability) / (guesses - revealed)
         if cost >= least:
             break
         best, least = SetAside(revealed, probability), cost

@@ -7,25 +7,33 @@ given size could prove. There are two kinds, with the same methods.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import clopper_pearson, statistic
-from dpaudit.bounds.exact import detectable_epsilon, detectable_gaussian, detection_power, exact
-from dpaudit.bounds.inputs import Counts, FloatArray, check_power
-from dpaudit.bounds.one_run import Prefix, one_run_in_turn_detectable, strongest_prefix
-from dpaudit.bounds.one_run_levels import (
+from dpaudit.bounds.exact import RejectionRegion, epsilon_rejecting_region, exact
+from dpaudit.bounds.inputs import (
+    Counts,
+    FloatArray,
+    check_confidence,
+    check_delta,
+    check_epsilon,
+    check_power,
+)
+from dpaudit.bounds.one_run import (
+    Prefix,
     detectable_error,
     detectable_shift,
+    one_run_in_turn_detectable,
     refuting,
     strongest_level,
+    strongest_prefix,
 )
-from dpaudit.bounds.table import Observed, ValidBound, valid_bounds, valid_levels
+from dpaudit.bounds.table import Observed, ValidBound, entries_for
 from dpaudit.bounds.trade_off import (
     Boundary,
     ConcentratedTradeOff,
@@ -47,9 +55,15 @@ from dpaudit.model.claim import (
     NoClaim,
     PrivacyClaim,
 )
+from dpaudit.model.gaussian import gaussian_epsilon
+from dpaudit.model.setting import NumberRange, check_number
 
 # e^epsilon overflows beyond this; such a guarantee allows everything.
 _LARGEST_EXPONENT = 700.0
+# Randomised response with this much more epsilon than the claim errs with probability < 1e-26.
+_CERTAIN_LEAK = 60.0
+# Two normal scores this many standard deviations apart are confused with probability < 1e-80.
+_CERTAIN_SHIFT = 40.0
 # Thresholds tried for a Gaussian leak, and how far they reach beyond the two means.
 _CUTS = 401
 _TAIL = 4.0
@@ -106,10 +120,14 @@ class EpsilonGuarantee:
         return clopper_pearson(*counts, delta=self.delta, confidence=confidence)
 
     def bounds(
-        self, observed: Observed, *observations: object, confidence: float
+        self, observed: Observed, *observations: Any, confidence: float
     ) -> dict[ValidBound, float]:
         """Every valid lower limit on the level that these observations prove, by key."""
-        return valid_bounds(observed, *observations, delta=self.delta, confidence=confidence)
+        return {
+            entry.key: entry.function(*observations, delta=self.delta, confidence=confidence)
+            for entry in entries_for(observed)
+            if isinstance(entry.key, ValidBound)
+        }
 
     def detectable(
         self, claimed: float, failed: Counts, *, confidence: float, power: float
@@ -128,28 +146,42 @@ class EpsilonGuarantee:
         Raises:
             SettingsError: If an argument is out of range.
         """
-        leak: dict[str, Any] = {
-            "claim_epsilon": claimed,
-            "delta": self.delta,
-            "confidence": confidence,
-            "power": power,
-            **asdict(failed),
-        }
-        return Detectable(detectable_epsilon(**leak), detectable_gaussian(**leak))
+        check_power(power, confidence=confidence)
+        region = self._rejecting(claimed, failed.n_in, failed.n_out, confidence).after_errors(
+            false_negatives=failed.false_negatives, false_positives=failed.false_positives
+        )
+        if region.is_empty:
+            return Detectable(None, None)
+
+        def beyond_power(epsilon: float) -> float:
+            # Kairouz, Oh and Viswanath 2015, Theorem 2.5: randomised response dominates.
+            rate = np.array([self.balanced_error(epsilon)])
+            return float(region.probability(rate, rate)[0]) - power
+
+        def beyond_power_shifted(mu: float) -> float:
+            return _most_rejected(region, mu) - power
+
+        solve = scipy.optimize.brentq
+        best = float(solve(beyond_power, claimed, claimed + _CERTAIN_LEAK, xtol=1e-9))
+        if self.delta == 0.0:  # every Gaussian leak has infinite ε
+            return Detectable(best, None)
+        shift = float(solve(beyond_power_shifted, 0.0, _CERTAIN_SHIFT, xtol=1e-6))
+        return Detectable(best, gaussian_epsilon(shift, self.delta))
 
     def detection_power(
         self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
     ) -> float:
         """Probability that an attack with these rates makes the exact limit exceed the claim."""
-        return detection_power(
-            claim_epsilon=claimed,
-            n_in=n_in,
-            n_out=n_out,
-            delta=self.delta,
-            confidence=confidence,
-            fpr=fpr,
-            tpr=tpr,
-        )
+        return _rejected(self._rejecting(claimed, n_in, n_out, confidence), fpr=fpr, tpr=tpr)
+
+    def _rejecting(
+        self, claimed: float, n_in: int, n_out: int, confidence: float
+    ) -> RejectionRegion:
+        """The outcomes whose exact limit exceeds the claim."""
+        check_epsilon(claimed)
+        check_delta(self.delta)
+        check_confidence(confidence)
+        return epsilon_rejecting_region(claimed, n_in, n_out, self.delta, confidence)
 
     def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
         """The first guesses of one training that are the strongest evidence for its bound."""
@@ -240,12 +272,15 @@ class TradeOffGuarantee:
         return level_clopper_pearson(counts, self.trade_off, confidence=confidence)
 
     def bounds(
-        self, observed: Observed, *observations: object, confidence: float
+        self, observed: Observed, *observations: Any, confidence: float
     ) -> dict[ValidBound, float]:
         """Every valid lower limit on the level that these observations prove, by key."""
-        return valid_levels(
-            observed, *observations, trade_off=self.trade_off, confidence=confidence
-        )
+        arguments = (Counts(*observations),) if observed is Observed.COUNTS else observations
+        return {
+            entry.key: entry.level(*arguments, self.trade_off, confidence=confidence)
+            for entry in entries_for(observed)
+            if isinstance(entry.key, ValidBound) and entry.level is not None
+        }
 
     def strongest(self, right: npt.ArrayLike, bound: float, *, confidence: float) -> Prefix:
         """The number of guesses, of those tried, that gives the larger limit."""
@@ -283,17 +318,20 @@ class TradeOffGuarantee:
             return boundary.rejected_at_most(region) >= power
 
         best = smallest(is_detected, low=claimed, start=max(2.0 * claimed, _LEAST_LEVEL))
-        shift = _gaussian_shift(region, power) if self.measures_gaussian else None
-        return Detectable(best, None if shift is None else shift**2 / 2.0)
+        if not self.measures_gaussian:
+            return Detectable(best, None)
+
+        def is_shift_detected(shift: float) -> bool:
+            return _most_rejected(region, shift) >= power
+
+        return Detectable(best, smallest(is_shift_detected, low=0.0, start=1.0) ** 2 / 2.0)
 
     def detection_power(
         self, claimed: float, *, n_in: int, n_out: int, confidence: float, fpr: float, tpr: float
     ) -> float:
         """Probability that these rates make the exact limit exceed the claim, by enumeration."""
         region = rejecting_region(claimed, n_in, n_out, self.trade_off, confidence)
-        if region.is_empty:
-            return 0.0
-        return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
+        return _rejected(region, fpr=fpr, tpr=tpr)
 
     def balanced_error(self, level: float) -> float:
         """The error rate where both are equal: where the trade-off function meets the diagonal."""
@@ -327,14 +365,21 @@ def guarantee_of(claim: Claim) -> Guarantee:
             return TradeOffGuarantee(DeltaTradeOff(claim.at_epsilon))
 
 
-def _gaussian_shift(region: RejectionRegion, power: float) -> float:
-    """The smallest shift of a normal score that is detected with this power."""
+def _rejected(region: RejectionRegion, *, fpr: float, tpr: float) -> float:
+    """Probability that an attack with these rates, each in [0, 1], has an outcome of a region."""
+    for name, rate in (("fpr", fpr), ("tpr", tpr)):
+        check_number(name, rate, NumberRange(0, 1))
+    if region.is_empty:
+        return 0.0
+    return float(region.probability(np.array([fpr]), np.array([1.0 - tpr]))[0])
 
-    def is_detected(shift: float) -> bool:
-        cuts = np.linspace(-_TAIL, shift + _TAIL, _CUTS)
-        return bool(
-            region.probability(scipy.special.ndtr(-cuts), scipy.special.ndtr(cuts - shift)).max()
-            >= power
-        )
 
-    return smallest(is_detected, low=0.0, start=1.0)
+def _most_rejected(region: RejectionRegion, shift: float) -> float:
+    """The same for a normal score shifted by so many deviations, at the best threshold.
+
+    Such a shift is mu-GDP (Dong, Roth and Su 2022). A single threshold shows less of its epsilon
+    than of that of randomised response.
+    """
+    cuts = np.linspace(-_TAIL, shift + _TAIL, _CUTS)
+    rates = scipy.special.ndtr(-cuts), scipy.special.ndtr(cuts - shift)
+    return float(region.probability(*rates).max())

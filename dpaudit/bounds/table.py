@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from operator import itemgetter
-from typing import Any
 
-from dpaudit.bounds.clopper_pearson import clopper_pearson
-from dpaudit.bounds.estimates import gdp, jeffreys, joint_beta
+from dpaudit.bounds.clopper_pearson import clopper_pearson, gdp, jeffreys, joint_beta
 from dpaudit.bounds.exact import exact
 from dpaudit.bounds.fair_coin import fair_coin
-from dpaudit.bounds.inputs import Counts
-from dpaudit.bounds.one_run import one_run, one_run_in_turn
-from dpaudit.bounds.one_run_levels import one_run_gaussian, one_run_in_turn_level, one_run_level
+from dpaudit.bounds.one_run import (
+    one_run,
+    one_run_gaussian,
+    one_run_in_turn,
+    one_run_in_turn_level,
+    one_run_level,
+)
 from dpaudit.bounds.sequential import coin_bound, coin_level
-from dpaudit.bounds.trade_off import TradeOff, level_clopper_pearson, level_limit
+from dpaudit.bounds.trade_off import level_clopper_pearson, level_limit
 from dpaudit.model.choices import Assumption
 
 
@@ -224,55 +226,6 @@ BOUNDS: tuple[BoundEntry, ...] = (
 def entries_for(observed: Observed) -> Iterator[BoundEntry]:
     """The bounds and estimates that can be computed from such observations."""
     return (entry for entry in BOUNDS if entry.observed is observed)
-
-
-def valid_bounds(
-    observed: Observed, *observations: object, delta: float, confidence: float
-) -> dict[ValidBound, float]:
-    """Every valid bound that can be computed from these observations.
-
-    Args:
-        observed: Kind of the observations.
-        observations: The observations, as `Observed` lists them.
-        delta: Delta of the claim, in [0, 1).
-        confidence: One-sided confidence of each bound, in (0, 1).
-
-    Returns:
-        The bounds by key.
-
-    Raises:
-        SettingsError: If an observation or setting is out of range.
-    """
-    return {
-        entry.key: entry.function(*observations, delta=delta, confidence=confidence)
-        for entry in entries_for(observed)
-        if isinstance(entry.key, ValidBound)
-    }
-
-
-def valid_levels(
-    observed: Observed, *observations: Any, trade_off: TradeOff, confidence: float
-) -> dict[ValidBound, float]:
-    """Every valid lower limit on the level of a trade-off function from these observations.
-
-    Args:
-        observed: Kind of the observations.
-        observations: The observations, as `Observed` lists them.
-        trade_off: The family.
-        confidence: One-sided confidence of each limit, in (0, 1).
-
-    Returns:
-        The limits by key; empty if no bound of these observations has a form for levels.
-
-    Raises:
-        SettingsError: If an observation or `confidence` is out of range.
-    """
-    arguments = (Counts(*observations),) if observed is Observed.COUNTS else observations
-    return {
-        entry.key: entry.level(*arguments, trade_off, confidence=confidence)
-        for entry in entries_for(observed)
-        if isinstance(entry.key, ValidBound) and entry.level is not None
-    }
 
 
 FIXED = frozenset(

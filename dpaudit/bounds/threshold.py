@@ -281,16 +281,8 @@ def roc(scores: FloatArray, member: BoolArray) -> RocCurve:
     turns = rise[1:] * run[:-1] != rise[:-1] * run[1:]
     corner = np.concatenate([[True], turns, [True]])
     return RocCurve(
-        fpr=false_positives[corner] / cuts.others[-1],
-        tpr=true_positives[corner] / cuts.members[-1],
+        fpr=false_positives[corner] / cuts.others[-1], tpr=true_positives[corner] / cuts.members[-1]
     )
-
-
-class LabelledScores(NamedTuple):
-    """Attack scores (n,) and whether each trial is of the "in" world (n,)."""
-
-    scores: FloatArray
-    member: BoolArray
 
 
 class Cuts(NamedTuple):
@@ -333,7 +325,7 @@ def cuts_of(scores: FloatArray, member: BoolArray) -> Cuts:
     return Cuts(values=values, members=cumulative(member), others=cumulative(~member))
 
 
-def checked(scores: FloatArray, member: BoolArray) -> LabelledScores:
+def checked(scores: FloatArray, member: BoolArray) -> tuple[FloatArray, BoolArray]:
     """Returns scores and membership as arrays, after checking that they fit together.
 
     Raises:
@@ -354,4 +346,4 @@ def checked(scores: FloatArray, member: BoolArray) -> LabelledScores:
         raise SettingsError(f"{broken} scores are not finite; the attack must return real numbers")
     if member.all() or not member.any():
         raise SettingsError("all trials are of one world; a threshold needs trials of both")
-    return LabelledScores(scores, member)
+    return scores, member

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 import scipy
 
-from dpaudit.bounds._region import RejectionRegion
 from dpaudit.bounds.clopper_pearson import upper_limits
+from dpaudit.bounds.exact import RejectionRegion
 from dpaudit.bounds.inputs import BoolArray, Counts, FloatArray, check_confidence
 from dpaudit.model.claim import CurvePoint
 from dpaudit.model.gaussian import gaussian_delta
@@ -607,7 +607,4 @@ def certified(region: RejectionRegion, trade_off: TradeOff, level: float, *, alp
         if np.any(region.probability(fpr, fnr) > alpha):
             return False
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-        least_fpr, least_fnr = (
-            np.concatenate([least_fpr, fpr]),
-            np.concatenate([fnr, least_fnr]),
-        )
+        least_fpr, least_fnr = (np.concatenate([least_fpr, fpr]), np.concatenate([fnr, least_fnr]))

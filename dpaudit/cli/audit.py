@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 import typer
 
 from dpaudit.auditing.games import keywords_of
-from dpaudit.auditing.run_options import Machine, Outputs
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, Machine, Outputs
 from dpaudit.cli import options
 from dpaudit.cli.console import (
     ExitCode,
@@ -169,8 +168,8 @@ def _run_audit(spec: AuditSpec, folder: Path, machine: Machine, *, quiet: bool) 
 
 def _show(result: AuditResult, folder: Path) -> None:
     """Prints a result, its report's place, the next step, and the command that repeats it."""
-    from dpaudit.results.advice import next_step
     from dpaudit.results.result import report_row
+    from dpaudit.results.summary import next_step
 
     step = next_step(result, run=str(folder))
     rows = [
@@ -507,8 +506,7 @@ def demo(
 
     Shows both audits side by side. The exit code is 0 whatever they find.
     """
-    from dpaudit.comparison import compare
-    from dpaudit.comparison.render import comparison_page
+    from dpaudit.comparison import compare, comparison_page
     from dpaudit.report.render import page_html
     from dpaudit.results.result import report_row
     from dpaudit.results.sentences import headline

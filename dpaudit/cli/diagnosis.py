@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dpaudit.auditing.run_options import Machine
+from dpaudit.auditing.settings import Machine
 from dpaudit.cli import options
 from dpaudit.cli.command import option
 from dpaudit.cli.console import (

@@ -17,8 +17,7 @@ from typing import Annotated, Any, get_origin
 import typer
 
 from dpaudit.auditing.games import Keyword, audit_settings, keywords, keywords_in
-from dpaudit.auditing.run_options import Machine, Outputs
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import AuditSettings, Machine, Outputs
 from dpaudit.cli.command import SET, TABLE_ENDINGS, option
 from dpaudit.cli.console import spell_options
 from dpaudit.errors import InputError

@@ -97,7 +97,7 @@ def report(
     seeing the counts, so its bounds prove nothing. Estimates are for comparison with other tools:
     they may exceed the true epsilon more often than the confidence allows.
     """
-    from dpaudit.evidence.check import load
+    from dpaudit.evidence.pack import load
     from dpaudit.report.render import write_reports
     from dpaudit.results.result import AuditResult, report_row
 
@@ -116,7 +116,7 @@ def report(
         _print_bounds(result, **vars(of_bounds), json=json)
         return
     if figure is not None:
-        from dpaudit.results.plots import caption, figure_file
+        from dpaudit.results.curves import caption, figure_file
 
         out, width, height = of_figure.out, of_figure.width, of_figure.height
         if out is None:
@@ -244,7 +244,7 @@ def _show(
     unfinished: Sequence[str] = (),
 ) -> None:
     from dpaudit.comparison import compare as compared
-    from dpaudit.comparison.render import comparison_page
+    from dpaudit.comparison import comparison_page
     from dpaudit.report.page import page_text
 
     for file in out:
@@ -278,7 +278,7 @@ def _check_kind(file: Path) -> None:
 
 def _render(comparison: Comparison, file: Path) -> str:
     """The comparison in the format of the file's name."""
-    from dpaudit.comparison.render import comparison_latex, comparison_page, draw_forest
+    from dpaudit.comparison import comparison_latex, comparison_page, draw_forest
     from dpaudit.report.figures import standalone
     from dpaudit.report.render import page_html, page_markdown
 
@@ -334,8 +334,7 @@ def pack(*, run_folder: options.RunFolderArgument, asked: PackOptions) -> None:
     and verdict with numpy and scipy alone. The pack has what result.json has, and so no records.
     The same run gives the same file.
     """
-    from dpaudit.evidence.check import load
-    from dpaudit.evidence.pack import KEY, add_signature, digest, pack_files, zip_files
+    from dpaudit.evidence.pack import KEY, add_signature, digest, load, pack_files, zip_files
 
     out, sign = asked.out, asked.sign
     try:
@@ -378,7 +377,7 @@ def verify(
     The bounds and the verdict are recomputed from the guesses. Exit code 1: something differs. Exit
     code 3: the pack is whole, but cannot prove its verdict.
     """
-    from dpaudit.evidence.check import check_pack
+    from dpaudit.evidence.pack import check_pack
 
     check = check_pack(path, key=key)
     show(check, json=json, quiet=quiet)

@@ -141,9 +141,8 @@ def synthesize(
     """Fits a generator and writes synthetic rows as CSV and its claim as JSON."""
     from dpaudit.model.encoding import check_rows
     from dpaudit.model.tables import load
-    from dpaudit.plugins.adapt import check_table, train
     from dpaudit.plugins.foreign import refusing
-    from dpaudit.plugins.named import named_generator
+    from dpaudit.plugins.named import check_table, named_generator, train
     from dpaudit.plugins.release import accept
     from dpaudit.results.document import to_document
 

@@ -15,10 +15,8 @@ import pandas as pd
 
 from dpaudit.auditing.entry import folder_usable, run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec, keywords
-from dpaudit.auditing.run_options import Machine
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.run import attack_all, best
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.settings import AuditSettings, Machine, TwoWorlds
+from dpaudit.auditing.two_worlds.attacking import attack_all, best
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InputError, RegistryError, RunFolderError, SettingsError
 from dpaudit.explain.explanation import (
@@ -52,8 +50,7 @@ from dpaudit.model.column import Unit
 from dpaudit.model.schema import Schema
 from dpaudit.model.table_files import csv_written
 from dpaudit.model.tables import IN_MEMORY, Table, load
-from dpaudit.plugins.adapt import as_generator, check_table, train
-from dpaudit.plugins.named import NamedGenerator
+from dpaudit.plugins.named import NamedGenerator, as_generator, check_table, train
 from dpaudit.plugins.protocols import (
     BatchGenerator,
     Generator,
@@ -65,9 +62,9 @@ from dpaudit.plugins.protocols import (
     trains_many,
 )
 from dpaudit.report.render import MARKDOWN_FILE, page_html, page_markdown
-from dpaudit.results.advice import EXPLAINED_MODELS
 from dpaudit.results.record import proofs_of
 from dpaudit.results.result import REPORT_FILE, RESULT_FILE, AuditResult
+from dpaudit.results.summary import EXPLAINED_MODELS
 from dpaudit.seeds import rng_of
 
 MOST_TOGETHER: Final = 32

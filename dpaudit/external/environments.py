@@ -2,8 +2,7 @@
 
 An environment is a virtual environment with exactly the releases that its file of pins lists, and
 with exactly those files if the pins have hashes. A marker, written last, shows that it is complete;
-a folder without it is ignored. pip is also asked for the releases of a package that are available
-for a version of Python.
+a folder without it is ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -517,34 +515,3 @@ def _version_of(path: Path) -> tuple[str | None, bool]:
         return None, False
     words = done.stdout.decode("utf-8", "replace").split()
     return (words[0] if words else None), not done.returncode
-
-
-def newest_release(environment: Environment, package: str) -> str:
-    """The newest release of a package on the index, for the Python of an environment.
-
-    Args:
-        environment: The environment.
-        package: Name of the package on the index.
-
-    Raises:
-        RegistryError: If no interpreter fits, or pip fails; the message says why.
-    """
-    interpreter = find_interpreter(environment.name, environment.pythons, given=None)
-    with tempfile.TemporaryDirectory(prefix="dpaudit-pip-") as folder:
-        python_there = Path(folder) / "bin" / "python"
-        _run_pip(package, interpreter, "-I", "-m", "venv", folder)
-        listing = _run_pip(package, python_there, "-I", "-m", "pip", "index", "versions", package)
-    match = re.search(r"^Available versions: (.+)$", listing, re.MULTILINE)
-    if match is None:
-        raise RegistryError(f"pip does not say which releases of {package} there are: {listing!r}")
-    return match[1].split(", ")[0]
-
-
-def _run_pip(package: str, *command: str | Path) -> str:
-    """The output of a command of pip about the releases of a package."""
-    done = _run_captured(*command)
-    output = done.stdout.decode("utf-8", "replace")
-    if done.returncode:
-        reason = pip_reason(output + done.stderr.decode("utf-8", "replace"))
-        raise RegistryError(f"the releases of {package} cannot be listed: {reason}")
-    return output

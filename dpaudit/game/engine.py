@@ -30,8 +30,7 @@ from dpaudit.game.flight import (
     ignore_progress,
     make_batches,
 )
-from dpaudit.game.local import LocalEngine
-from dpaudit.game.pool import interrupts_held
+from dpaudit.game.pool import LocalEngine, interrupts_held
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worker import erase_payloads

@@ -39,8 +39,8 @@ from dpaudit.game.trial import (
 from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
 from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.access import COSTS, Disclosed, Disclosure
-from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import patches_apart
+from dpaudit.plugins.named import train
 from dpaudit.plugins.protocols import (
     BatchGenerator,
     FloatArray,

@@ -15,13 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SettingsError, TargetError
-from dpaudit.game.target import (
-    Target,
-    exposing_first,
-    exposing_units_first,
-    far_records,
-    far_units,
-)
+from dpaudit.game.target import Target, exposing_first, exposing_units_first, far_records, far_units
 from dpaudit.model.claim import Neighbours
 from dpaudit.model.neighbouring_tables import equal_records
 from dpaudit.model.schema import Schema

@@ -24,7 +24,6 @@ from dpaudit.bounds import (
     binomial,
     exact,
     gdp,
-    max_provable,
     statistic,
     upper_limits,
 )
@@ -332,7 +331,7 @@ def audit_labels(
             assume="gaussian",
         )
     caught = None if bound > claim.epsilon else detectable_leak(pair, claim, size)
-    highest = max_provable(runs, runs, delta=claim.delta, confidence=confidence)
+    highest = exact(0, 0, runs, runs, delta=claim.delta, confidence=confidence)
     power = Power(highest, caught)
     decision = decide(bound, claim, power, checks=[], confidence=confidence, unit=SampleUnit.RUNS)
     leak = pair.leak(claim.delta)

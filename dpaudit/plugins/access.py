@@ -29,14 +29,7 @@ import pandas as pd
 from dpaudit.errors import RegistryError
 from dpaudit.model.choices import Access
 from dpaudit.plugins.foreign import refusing
-from dpaudit.plugins.protocols import (
-    Attack,
-    BoolArray,
-    FeatureName,
-    FloatArray,
-    GameView,
-    Scorer,
-)
+from dpaudit.plugins.protocols import Attack, BoolArray, FeatureName, FloatArray, GameView, Scorer
 
 
 class Disclosure(StrEnum):

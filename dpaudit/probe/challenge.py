@@ -30,8 +30,7 @@ from dpaudit.model.choices import Severity
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.adapt import train
-from dpaudit.plugins.named import NamedGenerator, named_generator
+from dpaudit.plugins.named import NamedGenerator, named_generator, train
 from dpaudit.plugins.protocols import (
     BatchGenerator,
     BoolArray,

@@ -26,8 +26,7 @@ from dpaudit.model.claim import PrivacyClaim, StatedClaim, require_epsilon
 from dpaudit.model.encoding import check_rows
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import Table, load, require_rows
-from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import claim_under_audit
+from dpaudit.plugins.named import check_table, claim_under_audit
 from dpaudit.probe.catalogue import Probe, ProbeSettings
 from dpaudit.probe.challenge import NotApplicable, Number, Observation, Subject, Trainer, maker
 from dpaudit.probe.inputs import (

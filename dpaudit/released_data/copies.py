@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpaudit.bounds.multiplicity import bonferroni
+from dpaudit.bounds.inputs import bonferroni
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.released_data.rows import row_keys

@@ -27,7 +27,6 @@ from dpaudit.plugins.protocols import World
 from dpaudit.report.figures import draw
 from dpaudit.report.page import Page, Step, audit_clauses, in_memory
 from dpaudit.results import curves, sentences
-from dpaudit.results.advice import next_step
 from dpaudit.results.leaks import (
     LEAKS_LISTED,
     LEAKS_NAMED,
@@ -44,6 +43,7 @@ from dpaudit.results.phrases import PUBLIC_SCHEMA
 from dpaudit.results.record import AuditRecord, ProbeAlarm
 from dpaudit.results.sentences import capitalised
 from dpaudit.results.structure import MOST_ROWS, Block, Level, Picture, ReportTable, left_out
+from dpaudit.results.summary import next_step
 from dpaudit.results.verdict import Verdict
 
 _LONGEST_ERROR = 300

@@ -14,14 +14,15 @@ import json
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, NoReturn, Self
 
 from dpaudit.errors import InputError
-from dpaudit.files import io_reason, parse_json
+from dpaudit.files import io_reason, parse_json, write_whole
 from dpaudit.formatting import clipped
 
 _MOST_SHOWN: Final = 200
@@ -184,6 +185,27 @@ def from_document(kind: Any, document: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(document)
     return kind(document) if kind in (int, float) else document  # JSON writes 1.0 as 1, or 1 as 1.0
+
+
+def kept_in_file(file: Path, kind: Any, make: Callable[[], Any]) -> Any:
+    """The value whose document a private file keeps; without a readable one it is made and kept.
+
+    Args:
+        file: The file.
+        kind: Type of the value.
+        make: Makes the value.
+
+    Returns:
+        The value.
+
+    Raises:
+        OSError: If the document cannot be written.
+    """
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        return from_document(kind, parse_json(file.read_text(encoding="utf-8")))
+    value = make()
+    write_whole(file, json.dumps(to_document(value), indent=1) + "\n", mode=0o600)
+    return value
 
 
 def _refuse_constant(constant: str) -> NoReturn:

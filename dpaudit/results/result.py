@@ -146,7 +146,7 @@ class AuditResult(AuditRecord):
             MissingExtraError: If matplotlib is not installed.
             SettingsError: If there is no such figure, or its name stands where axes do.
         """
-        from dpaudit.results.plots import plot
+        from dpaudit.results.curves import plot
 
         return plot(self, ax, figure=figure)
 

@@ -8,14 +8,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from dpaudit.bounds.table import BOUNDS, BoundEntry, ValidBound
-from dpaudit.formatting import (
-    counted,
-    percent,
-    printable,
-    rounded,
-    rounded_down,
-    rounded_up,
-)
+from dpaudit.formatting import counted, percent, printable, rounded, rounded_down, rounded_up
 from dpaudit.game.target import Exposure, Fact
 from dpaudit.model.choices import EXPOSING, FARTHEST, Access
 from dpaudit.model.claim import (
@@ -40,13 +33,7 @@ from dpaudit.results.phrases import (
     detects_from,
     per_unit,
 )
-from dpaudit.results.record import (
-    AuditBrief,
-    AuditRecord,
-    ProbeAlarm,
-    TargetOfAudit,
-    proofs_of,
-)
+from dpaudit.results.record import AuditBrief, AuditRecord, ProbeAlarm, TargetOfAudit, proofs_of
 from dpaudit.results.verdict import Power, Verdict, exceeds_claim
 
 NOT_EVIDENCE: Final = "not evidence of privacy"
@@ -200,10 +187,7 @@ def _violation(result: AuditRecord, claim: str, true: str) -> tuple[str, ...]:
             f"{(result.access or Access.OUTPUT).in_words} learns more than the claim allows. "
             f"{true}{in_odds(result)}.",
         )
-    return (
-        f"{claim} {_proofs(result)}",
-        f"The attacks prove less: {true[0].lower()}{true[1:]}.",
-    )
+    return (f"{claim} {_proofs(result)}", f"The attacks prove less: {true[0].lower()}{true[1:]}.")
 
 
 def _without_bits(result: AuditRecord) -> tuple[str, ...]:

@@ -15,8 +15,7 @@ from dpaudit.formatting import Row, counted, listed, printable
 from dpaudit.model.choices import Severity
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load, require_rows
-from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import named_generator
+from dpaudit.plugins.named import check_table, named_generator
 from dpaudit.plugins.recorder import can_be_traced
 from dpaudit.report.charts import CheckEnding, CheckRow, draw_checks
 from dpaudit.report.page import TRACE, Page, Step, again, checked_verdict, facts_block, page_text

@@ -17,8 +17,8 @@ import pandas as pd
 from dpaudit.errors import MissingExtraError, SettingsError, TrialError
 from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.adapt import train
 from dpaudit.plugins.foreign import refusing
+from dpaudit.plugins.named import train
 from dpaudit.plugins.protocols import BoolArray, FloatArray, Generator
 from dpaudit.plugins.release import accept
 from dpaudit.seeds import Stream, seeded_globals

@@ -16,9 +16,8 @@ from dpaudit.model.column import MISSING, Kind
 from dpaudit.model.encoding import check_rows, table_of
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
-from dpaudit.plugins.adapt import check_table
 from dpaudit.plugins.foreign import refusing
-from dpaudit.plugins.named import NamedGenerator, named_generator
+from dpaudit.plugins.named import NamedGenerator, check_table, named_generator
 from dpaudit.plugins.protocols import Generator
 from dpaudit.seeds import rng_of
 from dpaudit.usefulness.experiment import Experiment, Repeat, check_installed

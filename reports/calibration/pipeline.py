@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.fitting import (
+from dpaudit.auditing.two_worlds.attacking import (
     Fitted,
     Part,
     SplitTrials,

@@ -15,10 +15,10 @@ import numpy as np
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.run import attack_all
+from dpaudit.auditing.two_worlds.attacking import attack_all
 from dpaudit.auditing.two_worlds.sequential import run_sequential
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, plan_trials
-from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
+from dpaudit.game.store import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.model.claim import Promise
 from dpaudit.model.tables import Table
@@ -106,6 +106,34 @@ def proved(audit: SimulatedAudit, mechanism: Seen | Failing, rng: np.random.Gene
     return max((one.evaluation.proved for one in found or ()), default=0.0)
 
 
+class SimulatedOutcomes(StoredOutcomes):
+    """Outcomes that no run folder holds.
+
+    Args:
+        ends: How the trials ended.
+        rows: Their features.
+    """
+
+    def __init__(
+        self, ends: Mapping[Trial, StoredOutcome], rows: Mapping[Trial, FloatArray]
+    ) -> None:
+        self._ends, self._rows = ends, rows
+
+    def __getitem__(self, trial: Trial) -> StoredOutcome:
+        return self._ends[trial]
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def stream(self) -> Iterator[StoredOutcome]:
+        """All outcomes."""
+        return iter(self._ends.values())
+
+    def vectors(self, trials: Iterable[Trial]) -> Iterator[FloatArray]:
+        """The features of some trials."""
+        return (self._rows[trial] for trial in trials)
+
+
 def outcomes_of(
     trials: Sequence[Trial], features: FloatArray, failures: Sequence[Failure | None]
 ) -> StoredOutcomes:
@@ -124,15 +152,4 @@ def outcomes_of(
         )
         for trial, failed in zip(trials, failures, strict=True)
     }
-    rows = dict(zip(trials, features, strict=True))
-
-    def vectors(wanted: Iterable[Trial]) -> Iterator[FloatArray]:
-        return (rows[trial] for trial in wanted)
-
-    return StoredOutcomes(
-        Role.AUDIT,
-        find=ends.get,
-        walk=lambda role: iter(ends.values()),
-        vectors=vectors,
-        count=lambda role: len(ends),
-    )
+    return SimulatedOutcomes(ends, dict(zip(trials, features, strict=True)))

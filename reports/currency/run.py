@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import Part, SplitTrials, evaluate, fit_attack
+from dpaudit.auditing.two_worlds.attacking import Part, SplitTrials, evaluate, fit_attack
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import rounded_down
 from dpaudit.model.claim import (

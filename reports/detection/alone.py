@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpaudit.auditing.two_worlds.attacking.fitting import (
+from dpaudit.auditing.two_worlds.attacking import (
     MIN_FITTED,
+    FeatureSlice,
     SplitTrials,
     evaluate,
+    feature_slices,
     fit_attack,
+    gather,
 )
-from dpaudit.auditing.two_worlds.attacking.run import FeatureSlice, feature_slices, gather
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, plan_trials
 from dpaudit.bounds import FailedTrials, guarantee_of
-from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.store import StoredOutcomes
 from dpaudit.game.trial import Role
 from dpaudit.plugins.access import AnyAttack
 from dpaudit.plugins.protocols import World

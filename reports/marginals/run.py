@@ -22,7 +22,7 @@ import pandas as pd
 
 from dpaudit.account.conversion import gaussian_mu
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import Part, SplitTrials, evaluate, fit_attack
+from dpaudit.auditing.two_worlds.attacking import Part, SplitTrials, evaluate, fit_attack
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, audited_table, build_two_worlds
 from dpaudit.bounds import guarantee_of
 from dpaudit.formatting import rounded_down

@@ -21,11 +21,11 @@ from dpaudit.bounds.clopper_pearson import statistic, upper_limits
 from dpaudit.bounds.inputs import (
     BoolArray,
     FloatArray,
+    bonferroni,
     check_confidence,
     check_delta,
     whole_number,
 )
-from dpaudit.bounds.multiplicity import bonferroni
 from dpaudit.bounds.threshold import Direction, Threshold, best_cut, checked, cuts_of, errors_at
 from dpaudit.errors import SettingsError
 from reports.methods.order_statistics import local_level

@@ -16,9 +16,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
-from dpaudit.auditing.two_worlds.attacking.extra import Combined
-from dpaudit.auditing.two_worlds.attacking.fitting import Part, SplitTrials, evaluate, fit_attack
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.settings import TwoWorlds
+from dpaudit.auditing.two_worlds.attacking import Combined, Part, SplitTrials, evaluate, fit_attack
 from dpaudit.bounds import auc, guarantee_of
 from dpaudit.formatting import rounded_down
 from dpaudit.model.encoding import values_of_table

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
-from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
+from dpaudit.auditing.one_run.game import OneRunSpec, build_one_run
 from dpaudit.bounds import EpsilonGuarantee, one_run
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load

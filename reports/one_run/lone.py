@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.one_run.marginals import CanaryMarginals, interference
+from dpaudit.auditing.one_run.attack import CanaryMarginals, interference
 from dpaudit.auditing.spec import view_of
 from dpaudit.game.target import far_records
 from dpaudit.game.worlds import choose_canaries

@@ -21,7 +21,7 @@ from scipy.special import expit
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.one_run.attack import in_then_out, surest_first
-from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
+from dpaudit.auditing.settings import CANARY_ATTACKS
 from dpaudit.bounds import auc, one_run, one_run_in_turn
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.gaussian import gaussian_epsilon

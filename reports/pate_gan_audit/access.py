@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, evaluate, fit_attack
+from dpaudit.auditing.two_worlds.attacking import Evaluation, evaluate, fit_attack
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.training import disclosed

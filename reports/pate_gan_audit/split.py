@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.auditing.two_worlds.attacking.fitting import Part, SplitTrials
+from dpaudit.auditing.two_worlds.attacking import Part, SplitTrials
 from dpaudit.plugins.protocols import FloatArray
 
 

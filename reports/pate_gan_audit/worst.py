@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import evaluate, fit_attack
+from dpaudit.auditing.two_worlds.attacking import evaluate, fit_attack
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.bounds.table import ValidBound
 from dpaudit.model.claim import Neighbours

@@ -21,15 +21,16 @@ import pandas as pd
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import DEFAULT_ATTACKS, AuditSettings
-from dpaudit.auditing.two_worlds.attacking.extra import COMBINED, Combined
-from dpaudit.auditing.two_worlds.attacking.fitting import (
+from dpaudit.auditing.two_worlds.attacking import (
+    COMBINED,
+    Combined,
     FittingScore,
     Part,
     SplitTrials,
     evaluate,
     fit_attack,
+    select,
 )
-from dpaudit.auditing.two_worlds.attacking.run import select
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.game.features import SeenTable, features_of_tables
 from dpaudit.model.claim import Neighbours

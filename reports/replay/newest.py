@@ -12,7 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +23,14 @@ from typing import Any, Final, NamedTuple
 
 from dpaudit.bugs.bug import Bug, Status, known_bugs
 from dpaudit.bugs.run import BugOutcome, BugRun, library_of, replay_side
-from dpaudit.errors import DpauditError
-from dpaudit.external.environments import create_environment, newest_release
+from dpaudit.errors import DpauditError, RegistryError
+from dpaudit.external.environments import (
+    Environment,
+    clean_environment,
+    create_environment,
+    find_interpreter,
+    pip_reason,
+)
 from dpaudit.external.generator import Library
 from dpaudit.formatting import error_text
 from dpaudit.plugins.named import library_named
@@ -133,6 +142,35 @@ def newest_of(library: Library) -> str | None:
         say(f"{library.name}: {error_text(error)}")
         return None
     return None if newest == pinned else newest
+
+
+def newest_release(environment: Environment, package: str) -> str:
+    """The newest release of a package on the index, for the Python of an environment.
+
+    Raises:
+        RegistryError: If no interpreter fits, or pip fails; the message says why.
+    """
+    interpreter = find_interpreter(environment.name, environment.pythons)
+    with tempfile.TemporaryDirectory(prefix="dpaudit-pip-") as folder:
+        python_there = Path(folder) / "bin" / "python"
+        run_pip(package, interpreter, "-I", "-m", "venv", folder)
+        listing = run_pip(package, python_there, "-I", "-m", "pip", "index", "versions", package)
+    match = re.search(r"^Available versions: (.+)$", listing, re.MULTILINE)
+    if match is None:
+        raise RegistryError(f"pip does not say which releases of {package} there are: {listing!r}")
+    return match[1].split(", ")[0]
+
+
+def run_pip(package: str, *command: str | Path) -> str:
+    """The output of a command of pip about the releases of a package."""
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, env=clean_environment()
+    )
+    output = done.stdout.decode("utf-8", "replace")
+    if done.returncode:
+        reason = pip_reason(output + done.stderr.decode("utf-8", "replace"))
+        raise RegistryError(f"the releases of {package} cannot be listed: {reason}")
+    return output
 
 
 def pinned_release(library: Library) -> str:

@@ -17,10 +17,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dpaudit.auditing.entry import audit_by_keywords
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.fitting import Part, SplitTrials, evaluate, fit_attack
+from dpaudit.auditing.settings import AuditSettings, TwoWorlds
+from dpaudit.auditing.two_worlds.attacking import Part, SplitTrials, evaluate, fit_attack
 from dpaudit.auditing.two_worlds.secret import SecretGuess
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.bounds import EpsilonGuarantee
 from dpaudit.game.pool import workers_ended
 from dpaudit.model.claim import Neighbours

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpaudit.comparison import Comparison, compare
-from dpaudit.comparison.render import comparison_table, draw_forest
+from dpaudit.comparison import Comparison, compare, comparison_table, draw_forest
 from dpaudit.errors import DpauditError
 from dpaudit.files import write_whole
 from dpaudit.report.figures import standalone

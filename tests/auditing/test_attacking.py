@@ -13,18 +13,19 @@ from scipy.stats import beta, binom
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.fitting import (
+from dpaudit.auditing.two_worlds.attacking import (
     Evaluation,
+    FeatureSlice,
     Part,
     SplitTrials,
     evaluate,
     fit_attack,
+    gather,
 )
-from dpaudit.auditing.two_worlds.attacking.run import FeatureSlice, gather
 from dpaudit.auditing.two_worlds.findings import attribute
 from dpaudit.bounds import CoinPlan, Counts, EpsilonGuarantee, bonferroni
 from dpaudit.bounds.table import ValidBound, deciding
-from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
+from dpaudit.game.store import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Role, Trial, TrialStatus
 from dpaudit.plugins.named import NamedAttack
 from dpaudit.plugins.protocols import (

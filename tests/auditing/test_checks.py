@@ -18,19 +18,19 @@ from dpaudit.auditing.checks import (
     failure_reasons,
 )
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation
-from dpaudit.auditing.two_worlds.checks import (
+from dpaudit.auditing.two_worlds.attacking import Evaluation
+from dpaudit.auditing.two_worlds.controls import first_control_settings, judge_control
+from dpaudit.auditing.two_worlds.findings import (
     check_agreement,
     check_failures,
     check_order,
     check_randomness,
     first_finished,
 )
-from dpaudit.auditing.two_worlds.controls import first_control_settings, judge_control
 from dpaudit.bounds import Counts, Direction, EpsilonGuarantee, Threshold
 from dpaudit.bounds.table import ValidBound
 from dpaudit.bounds.threshold import auc
-from dpaudit.game.outcomes import StoredOutcome
+from dpaudit.game.store import StoredOutcome
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import World
 from dpaudit.results.verdict import Check, Consequence

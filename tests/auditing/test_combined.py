@@ -9,9 +9,14 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.extra import Combined, WeightedSum
-from dpaudit.auditing.two_worlds.attacking.fitting import FittingScore
-from dpaudit.auditing.two_worlds.attacking.run import PREFERENCE, attack_all, select
+from dpaudit.auditing.two_worlds.attacking import (
+    PREFERENCE,
+    Combined,
+    FittingScore,
+    WeightedSum,
+    attack_all,
+    select,
+)
 from dpaudit.auditing.two_worlds.spec import plan_trials
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity

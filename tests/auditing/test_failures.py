@@ -16,9 +16,9 @@ import pytest
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.extra import HowTrialsEnd, ending, features_of_ending
-from dpaudit.auditing.two_worlds.checks import all_failed_alike, cannot_prove
+from dpaudit.auditing.two_worlds.attacking import HowTrialsEnd, ending, features_of_ending
 from dpaudit.auditing.two_worlds.controls import control_settings, first_control_settings
+from dpaudit.auditing.two_worlds.findings import all_failed_alike, cannot_prove
 from dpaudit.auditing.two_worlds.plan import highest_provable
 from dpaudit.bounds import auc
 from dpaudit.errors import GeneratorError

@@ -12,9 +12,9 @@ import pytest
 import dpaudit
 from dpaudit.model.column import Kind
 from dpaudit.report.render import render_html, render_markdown
-from dpaudit.results.advice import next_step
 from dpaudit.results.document import to_document
 from dpaudit.results.phrases import IN_FLOATING_POINT
+from dpaudit.results.summary import next_step
 
 SCHEMA = dpaudit.Schema(
     columns=(

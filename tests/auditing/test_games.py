@@ -16,9 +16,8 @@ from dpaudit.auditing.games import (
     keywords_of,
     sizing_of,
 )
-from dpaudit.auditing.one_run.settings import OneRun
 from dpaudit.auditing.plan import PlanSubject
-from dpaudit.auditing.settings import AuditSettings, GameSettings
+from dpaudit.auditing.settings import AuditSettings, GameSettings, OneRun
 from dpaudit.errors import SettingsError
 from dpaudit.model.choices import Effort
 from dpaudit.model.claim import PrivacyClaim

@@ -23,8 +23,7 @@ from dpaudit.auditing.reuse import _mark_of
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.errors import InterruptedRunError, RunFolderError
 from dpaudit.explain.run import reopen
-from dpaudit.game.local import run_errand
-from dpaudit.game.pool import PoolWorker, kill_workers
+from dpaudit.game.pool import PoolWorker, kill_workers, run_errand
 from dpaudit.game.store import RunFolder, Salt
 from dpaudit.model.choices import Severity
 from dpaudit.model.claim import PrivacyClaim

@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds import comparison, same_tables
+from dpaudit.auditing.two_worlds import target_search
 from dpaudit.auditing.two_worlds.game import TwoWorldsGame
-from dpaudit.auditing.two_worlds.same_tables import (
+from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
+from dpaudit.auditing.two_worlds.target_search import (
     SAME_TABLES_FILE,
     _comparison,
     compare_tables,
 )
-from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.cli.main import app
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Payload, Role
@@ -154,8 +154,7 @@ def payload_of(spec: TwoWorldSpec) -> Payload:
 
 def compared(generator: object, table: pd.DataFrame, **settings: Any) -> SameTables | None:
     spec = spec_of(generator, table, **settings)
-    found = _comparison(spec, payload_of(spec))()
-    return None if found is None else SameTables(**found._asdict())
+    return _comparison(spec, payload_of(spec))()
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -234,7 +233,7 @@ def test_few_models_are_trained(models: int, seeds: int, most: int) -> None:
 def test_where_time_is_short_nothing_is_said(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(comparison, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(target_search, "MOST_SECONDS", -1.0)
     assert compared(reads_highest_income, table) is None
 
 
@@ -259,7 +258,7 @@ def test_a_run_folder_keeps_what_was_found(
         assert found == SameTables(seeds=2, other=RICHEST)
         file = tmp_path / SAME_TABLES_FILE
         assert file.stat().st_mode & 0o077 == 0
-        monkeypatch.setattr(same_tables, "run_errand", lambda *_, **__: None)
+        monkeypatch.setattr(target_search, "run_errand", lambda *_, **__: None)
         assert compare_tables(spec, payload, store, jobs=1) == found
         for damage in ("", "[]", "{}"):
             file.write_text(damage)
@@ -313,7 +312,7 @@ def test_the_comparison_changes_no_number_of_an_audit(
     looked = audit_by_keywords(reads_highest_income, table, **settings)
     assert looked.target.same_tables == SameTables(seeds=2, other=RICHEST)
     assert "may rarely or never change the synthetic table" in render_markdown(looked)
-    monkeypatch.setattr(same_tables, "FEWEST_MODELS", 1000)
+    monkeypatch.setattr(target_search, "FEWEST_MODELS", 1000)
     blind = audit_by_keywords(reads_highest_income, table, **settings)
     assert blind.target.same_tables is None
     assert looked.scores == blind.scores

@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking import fitting
-from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, Part
-from dpaudit.auditing.two_worlds.attacking.run import attack_all
+from dpaudit.auditing.two_worlds import attacking
+from dpaudit.auditing.two_worlds.attacking import Evaluation, Part, attack_all
 from dpaudit.auditing.two_worlds.findings import attribute
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds, plan_trials
 from dpaudit.bounds import Counts, Direction, Threshold
@@ -107,6 +106,6 @@ def test_many_trials_are_scored_and_explained_some_at_a_time(
 
     found, peak = peak_of(explained)
     assert peak < 2 * scored.features[:].nbytes
-    monkeypatch.setattr(fitting, "SCORED_AT_ONCE", 10**6)
+    monkeypatch.setattr(attacking, "SCORED_AT_ONCE", 10**6)
     assert explained() == found
     assert len(found) == 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,14 @@ from dpaudit.model.tables import load
 
 GENERATOR = "import mylib\n\n\ndef synth(data, n_rows, seed):\n    return mylib.made(data)\n"
 TABLE = pd.DataFrame({"age": range(20, 40)})
+
+
+@pytest.fixture(autouse=True)
+def _unloaded() -> Iterator[None]:
+    """Leaves no module behind that other tests install under the same name."""
+    yield
+    for name in ("mylib", "otherlib"):
+        sys.modules.pop(name, None)
 
 
 def install(site: Path, name: str, version: str, source: str = "") -> None:

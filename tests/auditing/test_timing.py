@@ -12,9 +12,9 @@ import pytest
 import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, build_spec
-from dpaudit.auditing.two_worlds.checks import check_measured, check_order
 from dpaudit.auditing.two_worlds.controls import GENERATORS_OF, LEAKS_BY_TIME, control_generator
-from dpaudit.auditing.two_worlds.same_tables import compare_tables
+from dpaudit.auditing.two_worlds.findings import check_measured, check_order
+from dpaudit.auditing.two_worlds.target_search import compare_tables
 from dpaudit.errors import SettingsError
 from dpaudit.game import training
 from dpaudit.game.flight import TimeLimit, make_batches

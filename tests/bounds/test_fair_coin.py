@@ -370,7 +370,7 @@ def test_a_cut_is_promised_what_it_proves_though_halves_choose_other_cuts(
     monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     # Of a Gaussian leak a cut for either kind of error proves much, errors of two such cuts little.
-    module = importlib.import_module("dpaudit.bounds.forecast")  # the function has its name
+    module = importlib.import_module("dpaudit.bounds.calibration")  # the function has its name
     monkeypatch.setattr(module, "fair_coin", lambda *given, **asked: 0.0)
     rng = np.random.default_rng(4)
     member = np.arange(1600) % 2 == 0

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from dpaudit.bounds import Detectable, one_run, one_run_gaussian
 from dpaudit.bounds.guarantee import TradeOffGuarantee
-from dpaudit.bounds.one_run_levels import (
+from dpaudit.bounds.one_run import (
     detectable_error,
     detectable_shift,
     one_run_in_turn_level,

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from dpaudit import AuditResult
 from dpaudit.bounds import (
+    EpsilonGuarantee,
     clopper_pearson,
     coin_bound,
     exact,
@@ -37,7 +38,6 @@ from dpaudit.bounds.table import (
     ValidBound,
     entries_for,
     proved,
-    valid_bounds,
 )
 from dpaudit.cli.main import app
 from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, PrivacyClaim
@@ -132,7 +132,7 @@ def test_the_function_is_the_one_that_is_named(entry: BoundEntry) -> None:
 
 @pytest.mark.parametrize("observed", Observed)
 def test_valid_bounds_are_all_of_their_kind_and_no_estimate(observed: Observed) -> None:
-    found = valid_bounds(observed, *OBSERVED[observed], delta=1e-5, confidence=0.95)
+    found = EpsilonGuarantee(1e-5).bounds(observed, *OBSERVED[observed], confidence=0.95)
     assert list(found) == [entry.key for entry in entries_for(observed) if entry.valid]
     assert all(value == DIRECTLY[key](delta=1e-5, confidence=0.95) for key, value in found.items())
 

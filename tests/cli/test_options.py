@@ -19,8 +19,7 @@ import dpaudit.auditing.entry  # before a test replaces what it imports
 from dpaudit import AuditSettings
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, by_name, keywords, keywords_of
-from dpaudit.auditing.one_run.settings import OneRun
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.settings import OneRun, TwoWorlds
 from dpaudit.cli.console import REPEATABLE, ExitCode, spell_options
 from dpaudit.cli.main import app
 from dpaudit.errors import SettingsError

@@ -16,7 +16,6 @@ from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.cli import libraries
 from dpaudit.cli.main import app
 from dpaudit.errors import RegistryError
-from dpaudit.external import environments
 from dpaudit.external.environments import MARKER, PINS, Environment, create_environment
 from dpaudit.external.generator import Library
 from dpaudit.model.column import Column, Kind
@@ -24,6 +23,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load
 from dpaudit.results.result import AuditResult
 from dpaudit.seeds import rng_of
+from reports.replay.newest import newest_release
 from samples import QUICK_ATTACKS
 from toy_library import RELEASES, registered, toy_index, toy_library, with_numpy
 
@@ -130,6 +130,6 @@ def test_releases_that_do_the_same_have_the_same_streams(
 
 @pytest.mark.ci
 def test_the_index_says_the_newest_release(toy: Library) -> None:
-    assert environments.newest_release(toy.environment, "toylib") == "1.3"
+    assert newest_release(toy.environment, "toylib") == "1.3"
     with pytest.raises(RegistryError, match="releases of nolib cannot be listed: pip finds no nol"):
-        environments.newest_release(toy.environment, "nolib")
+        newest_release(toy.environment, "nolib")

@@ -18,8 +18,13 @@ import dpaudit
 from documents import read_document
 from dpaudit import TwoWorlds, audit
 from dpaudit.cli.main import app
-from dpaudit.comparison import Change, ChangedPart, Comparison, Reference, changes, compare
-from dpaudit.comparison.render import (
+from dpaudit.comparison import (
+    Change,
+    ChangedPart,
+    Comparison,
+    Reference,
+    changes,
+    compare,
     comparison_latex,
     comparison_page,
     comparison_table,

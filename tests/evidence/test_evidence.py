@@ -24,8 +24,7 @@ from dpaudit.bounds import attack_confidence, clopper_pearson, exact, fair_coin,
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.evidence import pack, script
-from dpaudit.evidence.check import check_pack
-from dpaudit.evidence.pack import Manifest, pack_files, zip_files
+from dpaudit.evidence.pack import Manifest, check_pack, pack_files, zip_files
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.verdict import Verdict
 

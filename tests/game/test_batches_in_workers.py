@@ -35,8 +35,7 @@ from batch_toys import (
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import TrialProgress
-from dpaudit.game.local import LocalEngine
-from dpaudit.game.pool import kill_workers
+from dpaudit.game.pool import LocalEngine, kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.training import run_batch, run_trial
 from dpaudit.game.trial import Role, TrialStatus

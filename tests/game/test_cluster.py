@@ -19,12 +19,11 @@ from batch_toys import TRIALS, Together, payload
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import AttackError, ClusterError, MissingExtraError, SettingsError
 from dpaudit.game import cluster
-from dpaudit.game.cluster import ClusterEngine, ClusterFlight, Place
+from dpaudit.game.cluster import ClusterEngine, ClusterFlight, Place, Report, Request
 from dpaudit.game.engine import opened_engine
 from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit
-from dpaudit.game.host import Report, Request
-from dpaudit.game.runner import Greeting, greeting_of
 from dpaudit.game.trial import Outcome, TrialStatus
+from dpaudit.game.worker import Greeting, greeting_of
 
 cloudpickle.register_pickle_by_value(batch_toys)
 
@@ -334,8 +333,7 @@ def test_a_scheduler_that_does_not_answer_is_one_line(
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("cluster", "host"):
-        monkeypatch.delitem(sys.modules, f"dpaudit.game.{name}")
+    monkeypatch.delitem(sys.modules, "dpaudit.game.cluster")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
         pytest.raises(MissingExtraError, match=r"pip install '\.\[cluster\]'"),

@@ -23,8 +23,7 @@ from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.errors import AttackError, GeneratorError, InterruptedRunError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Batch, BatchLoss, Landing, TimeLimit, TrialProgress
-from dpaudit.game.local import LocalEngine
-from dpaudit.game.pool import current_pool, kill_workers
+from dpaudit.game.pool import LocalEngine, current_pool, kill_workers
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
 from dpaudit.game.worlds import TargetGame
@@ -213,7 +212,7 @@ def workers() -> list[int]:
             words = (entry / "cmdline").read_text()
         except OSError:
             continue
-        if int(parent) == os.getpid() and state != "Z" and "dpaudit.game.runner" in words:
+        if int(parent) == os.getpid() and state != "Z" and "dpaudit.game.worker" in words:
             found.append(int(entry.name))
     return found
 

@@ -23,7 +23,7 @@ from clusters import LocalDask, local_dask
 from dpaudit.errors import ClusterError
 from dpaudit.game.engine import opened_engine, run_trials
 from dpaudit.game.flight import OnProgress, TrialProgress, ignore_progress
-from dpaudit.game.local import LocalEngine
+from dpaudit.game.pool import LocalEngine
 from dpaudit.game.store import RunFolder
 from dpaudit.game.trial import Outcome, Role, Trial, TrialStatus
 from dpaudit.plugins.protocols import Job

@@ -22,7 +22,7 @@ from dpaudit.game.worlds import TargetGame
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.adapt import FunctionGenerator
+from dpaudit.plugins.named import FunctionGenerator
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, Scorer, World
 
 # Otherwise functions of this file would be pickled by name and keep their state.

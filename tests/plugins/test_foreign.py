@@ -15,16 +15,21 @@ import pandas as pd
 import pytest
 
 from dpaudit.auditing.games import audit_settings
-from dpaudit.auditing.two_worlds.attacking.fitting import Part, fit_attack
+from dpaudit.auditing.two_worlds.attacking import Part, fit_attack
 from dpaudit.bounds import EpsilonGuarantee, ThresholdRule
 from dpaudit.errors import AttackError, ClaimError, DataError, InputError, RegistryError
 from dpaudit.model.claim import StatedClaim
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.adapt import as_generator, check_table
 from dpaudit.plugins.exits import exits_refused
 from dpaudit.plugins.foreign import patches_apart, pickled, refusing
-from dpaudit.plugins.named import NamedAttack, claim_under_audit, named_generator
+from dpaudit.plugins.named import (
+    NamedAttack,
+    as_generator,
+    check_table,
+    claim_under_audit,
+    named_generator,
+)
 from dpaudit.plugins.protocols import FeatureName, FloatArray, Scorer
 from samples import game_view
 

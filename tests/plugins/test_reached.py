@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.model.tables import load
-from dpaudit.plugins.adapt import FunctionGenerator
+from dpaudit.plugins.named import FunctionGenerator
 from dpaudit.plugins.registry import GENERATORS, build, load_module
 from dpaudit.plugins.source import Reached, reached
 

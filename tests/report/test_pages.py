@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpaudit.comparison import Reference, compare
-from dpaudit.comparison.render import comparison_page
+from dpaudit.comparison import Reference, compare, comparison_page
 from dpaudit.explain.explanation import (
     Before,
     Effect,

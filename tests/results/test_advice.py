@@ -11,10 +11,9 @@ import pytest
 from dpaudit.model.claim import ConcentratedClaim, CurveClaim, CurvePoint, GaussianClaim
 from dpaudit.model.tables import IN_MEMORY
 from dpaudit.plugins.protocols import THE_TRIAL
-from dpaudit.results.advice import next_step
 from dpaudit.results.record import AuditRecord, SameTables
 from dpaudit.results.sentences import hidden_target, in_odds, lead
-from dpaudit.results.summary import summary_lines
+from dpaudit.results.summary import next_step, summary_lines
 from dpaudit.results.verdict import FRESH_TRIALS
 
 Make = Callable[..., AuditRecord]

@@ -206,7 +206,7 @@ HOMES = (
     *("probe.run", "released_data.result", "replaying.record", "results.record"),
     "searching.record",
     *("trace.run", "usefulness.report", "auditing.plan"),
-    *("evidence.check", "evidence.pack", "bugs.run"),
+    *("evidence.pack", "bugs.run"),
     *("results.accounts", "results.recomputed"),
 )
 DOCUMENTS = [

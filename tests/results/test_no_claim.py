@@ -16,18 +16,16 @@ from typer.testing import CliRunner
 
 from dpaudit.cli.console import ExitCode, exit_code
 from dpaudit.cli.main import app
-from dpaudit.comparison import compare
-from dpaudit.comparison.render import comparison_page
+from dpaudit.comparison import compare, comparison_page
 from dpaudit.model.choices import FailOn
 from dpaudit.model.claim import NoClaim
 from dpaudit.report.render import junit_xml, page_html, page_markdown, render_html, render_markdown
-from dpaudit.results.advice import next_step
+from dpaudit.results.curves import plot
 from dpaudit.results.decide import decide
-from dpaudit.results.plots import plot
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult, result_schema
 from dpaudit.results.sentences import headline, in_odds, lead
-from dpaudit.results.summary import failure_lines, summary_lines
+from dpaudit.results.summary import failure_lines, next_step, summary_lines
 from dpaudit.results.verdict import Check, Consequence, Power, Verdict
 
 Make = Callable[..., AuditRecord]

@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 from dpaudit.cli.main import app
 from dpaudit.errors import InputError, MissingExtraError, SettingsError
 from dpaudit.model.choices import FigureName
-from dpaudit.results.curves import operating_point, roc_of
-from dpaudit.results.plots import SIZES, caption, figure_file, plot
+from dpaudit.results.curves import SIZES, caption, figure_file, operating_point, plot, roc_of
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.game.engine import run_trials
-from dpaudit.game.local import LocalEngine
+from dpaudit.game.pool import LocalEngine
 from dpaudit.game.store import RunFolder
 from dpaudit.game.target import choose_target
 from dpaudit.game.trial import Outcome, Payload, Role, Trial

@@ -6,29 +6,122 @@ Two controls, one training, guesses of all coins.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.checks import CONFIDENCE, CONTROLS, control_claim, judge, unfinished_control
+from dpaudit.auditing.checks import (
+    CONFIDENCE,
+    CONTROLS,
+    control_claim,
+    judge_guesses,
+    unfinished_control,
+)
 from dpaudit.auditing.game import BestAttack, Findings, Game, Run, TrainingCount
-from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess
-from dpaudit.auditing.one_run.marginals import interference
+from dpaudit.auditing.one_run.attack import ATTACKS, Guessed, guess, interference
 from dpaudit.auditing.one_run.plan import power
-from dpaudit.auditing.one_run.settings import OneRun
-from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import AuditSettings, OneRun
+from dpaudit.auditing.spec import AuditSpec, build_generator, view_of
 from dpaudit.bounds import bonferroni, guarantee_of, one_run, one_run_gaussian
 from dpaudit.bounds.table import ValidBound
 from dpaudit.game.trial import Outcome, Payload, Role, Trial, TrialStatus
-from dpaudit.model.claim import PrivacyClaim
+from dpaudit.game.worlds import CanaryGame, choose_canaries, flip_coins
+from dpaudit.model.claim import PrivacyClaim, require_add_remove
+from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import World
+from dpaudit.plugins.named import check_table, claim_if_any
+from dpaudit.plugins.protocols import BoolArray, IntArray, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.outcomes import CanaryOutcome, OneRunOutcome
 from dpaudit.results.record import ControlOutcome, TargetOfAudit
 from dpaudit.results.verdict import Check, SampleUnit
 from dpaudit.seeds import rng_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRunSpec(AuditSpec):
+    """A complete one-run audit.
+
+    Attributes:
+        canary_rows: Positions [r] of the rows of all m canaries in the table handed in, ascending.
+
+    Raises:
+        SettingsError: If there are fewer than 20 canaries or more than half of the rows or units.
+        ClaimError: If the claim is not for add-remove neighbours.
+    """
+
+    TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "canaries")
+
+    settings: AuditSettings[OneRun]
+    canary_rows: IntArray
+
+    def __post_init__(self) -> None:
+        self.settings.game.check_population(self.table.population)
+        require_add_remove(self.claim.neighbours, method="`one_run`")
+
+    @property
+    def canaries(self) -> int:
+        """Number of canaries."""
+        return self.settings.game.canaries
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """The mode and its choices; the table determines which records are canaries."""
+        return {"one_run": True, **self.settings.game.plain()}
+
+    @property
+    def own_options(self) -> list[str]:
+        """The words of the command that repeat the audit's own choices."""
+        return ["--one-run", *self.settings.game.words()]
+
+    @cached_property
+    def coins(self) -> BoolArray:
+        """Which canaries [m] are included."""
+        return flip_coins(self.canaries, self.stream("coins").rng())
+
+    @cached_property
+    def game(self) -> CanaryGame:
+        """The one training."""
+        data = self.table.data
+        view = view_of(
+            self.table, self.canary_rows, rows=self.rows, neighbours=self.claim.neighbours
+        )
+        included = self.coins[self.table.schema.owners(view.target)]
+        left_out = np.isin(np.arange(len(data)), self.canary_rows[~included])
+        return CanaryGame(view=view, data=data[~left_out].reset_index(drop=True))
+
+
+def build_one_run(generator: object, table: Table, settings: AuditSettings[OneRun]) -> OneRunSpec:
+    """Validates everything that a one-run audit needs.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        table: The table handed in.
+        settings: Every choice of the audit.
+
+    Returns:
+        The audit.
+
+    Raises:
+        InputError: If anything is unusable; says what and how to fix it.
+    """
+    data, schema = table.data, table.schema
+    settings.game.check_population(table.population)
+    named = build_generator(generator, settings, schema=schema)
+    spec = OneRunSpec(
+        given=generator,
+        generator=named,
+        table=table,
+        settings=settings,
+        claim=claim_if_any(named, settings.claim, table),
+        canary_rows=choose_canaries(data, schema, settings.game.canaries),
+    )
+    _ = spec.game  # validates
+    check_table(named.generator, data)
+    return spec
 
 
 class ReleasesItsRows:
@@ -140,10 +233,7 @@ def _findings(
         interference=interference(spec.game.view),
         attacks=tuple(
             CanaryOutcome(
-                name=attack.attack,
-                auc=attack.auc,
-                bound=bound,
-                right=tuple(attack.right.tolist()),
+                name=attack.attack, auc=attack.auc, bound=bound, right=tuple(attack.right.tolist())
             )
             for attack, bound in zip(guessed, bounds, strict=True)
         ),
@@ -190,14 +280,12 @@ def _judge_control(role: Role, training: Outcome, spec: OneRunSpec) -> ControlOu
     best = guessed[bounds.index(bound)]
     guesses, correct = guarantee.strongest(best.right, bound, confidence=confidence)
     seen = f"{correct} of the {guesses} most confident guesses of {best.attack} were right"
-    return judge(
+    return judge_guesses(
         role,
         bound,
         auc=best.auc,
         highest=highest,
-        hidden=f"a generator that ignores its data revealed no coin: {seen}",
-        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
-        caught=f"a generator that releases its training rows was caught: {seen}",
-        missed="a generator that releases its training rows was not caught ({bound}): "
-        f"{seen}; ask for more `rows`",
+        seen=seen,
+        leaks="releases its training rows",
+        remedy="ask for more `rows`",
     )

@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpaudit.auditing.one_run.settings import MIN_CANARIES, OneRun
-from dpaudit.auditing.plan import (
-    Needed,
-    PlannedSize,
-    PlanSubject,
-    Sizing,
-    fewest,
-)
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.plan import Needed, PlannedSize, PlanSubject, Sizing, fewest
+from dpaudit.auditing.settings import MIN_CANARIES, AuditSettings, OneRun
 from dpaudit.bounds import guarantee_of
-from dpaudit.bounds.one_run_levels import numbers_of_guesses
+from dpaudit.bounds.one_run import numbers_of_guesses
 from dpaudit.bounds.table import Observed, proved
 from dpaudit.formatting import Row, counted
 from dpaudit.model.claim import Claim, EpsilonClaim, require_add_remove
@@ -121,7 +114,7 @@ def sizing(subject: PlanSubject, settings: AuditSettings[OneRun], detect: float 
 
 def _interference(table: Table, settings: AuditSettings[OneRun], claim: Claim) -> float:
     """How much the canaries of a table interfere with one another, before anything is trained."""
-    from dpaudit.auditing.one_run.marginals import interference
+    from dpaudit.auditing.one_run.attack import interference
     from dpaudit.auditing.spec import view_of
     from dpaudit.game.worlds import choose_canaries
 

@@ -9,13 +9,12 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge, unfinished_control
-from dpaudit.auditing.records.settings import ManyRecords
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.fitting import FOLDS, MIN_FITTED, score, train_scorer
-from dpaudit.bounds import CoinGuesses, GuessCalibration, auc
+from dpaudit.auditing.checks import BEYOND_CHANCE, CONFIDENCE, judge_guesses, unfinished_control
+from dpaudit.auditing.settings import AuditSettings, ManyRecords
+from dpaudit.auditing.two_worlds.attacking import FOLDS, MIN_FITTED, score, train_scorer
+from dpaudit.bounds import CoinGuesses, EpsilonGuarantee, GuessCalibration, auc
 from dpaudit.bounds.calibration import calibrate_records, count_record_guesses
-from dpaudit.bounds.table import Observed, ValidBound, proved, valid_bounds
+from dpaudit.bounds.table import Observed, ValidBound, proved
 from dpaudit.game.target import copies_of
 from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
@@ -150,12 +149,7 @@ def fit_records(
             mine = fold == held_out
             scores[mine] = way(attack, unit[~mine], included[~mine], rng)(unit[mine])
         forecast = calibrate_records(
-            scores,
-            included,
-            trainings=trainings,
-            delta=delta,
-            confidence=confidence,
-            rng=rng,
+            scores, included, trainings=trainings, delta=delta, confidence=confidence, rng=rng
         )
         forecasts.append((forecast, way))
     forecast, way = max(forecasts, key=lambda pair: pair[0].bound)
@@ -201,7 +195,7 @@ def evaluate_records(
         guesses=guesses,
         made=np.count_nonzero(guessed, axis=0),
         right=hit.sum(axis=0),
-        bounds=valid_bounds(Observed.COINS, *guesses, delta=delta, confidence=confidence),
+        bounds=EpsilonGuarantee(delta).bounds(Observed.COINS, *guesses, confidence=confidence),
         auc=auc(odds.ravel(), included.ravel()) if mixed else 0.5,
         odds=odds,
         included=included,
@@ -341,14 +335,12 @@ def judge_control(
     if evaluation is None:
         return unfinished_control(role, "too few of its models finished", highest=highest)
     seen = f"{int(evaluation.right.sum())} of {int(evaluation.made.sum())} guesses were right"
-    return judge(
+    return judge_guesses(
         role,
         evaluation.proved,
         auc=evaluation.auc,
         highest=highest,
-        hidden=f"a generator that ignores its data revealed no coin: {seen}",
-        detected=f"a generator that ignores its data revealed coins ({seen}): the game leaks",
-        caught=f"a generator that copies the records it saw was caught: {seen}",
-        missed="a generator that copies the records it saw was not caught ({bound}): "
-        f"{seen}; these attacks cannot see these records",
+        seen=seen,
+        leaks="copies the records it saw",
+        remedy="these attacks cannot see these records",
     )

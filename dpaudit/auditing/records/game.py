@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import ClassVar, Final, cast
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 
@@ -20,14 +21,7 @@ from dpaudit.auditing.checks import (
     check_replay,
     drift_p_value,
 )
-from dpaudit.auditing.game import (
-    BestAttack,
-    Findings,
-    Game,
-    Run,
-    TrainingCount,
-    recorded_bounds,
-)
+from dpaudit.auditing.game import BestAttack, Findings, Game, Run, TrainingCount, recorded_bounds
 from dpaudit.auditing.records.attack import (
     CopiesRecords,
     FeaturesOfRecords,
@@ -38,17 +32,21 @@ from dpaudit.auditing.records.attack import (
     judge_control,
 )
 from dpaudit.auditing.records.plan import coin_plan, power
-from dpaudit.auditing.records.settings import ManyRecords
-from dpaudit.auditing.records.spec import RecordsSpec, build_records
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import AuditSettings, ManyRecords
+from dpaudit.auditing.spec import AuditSpec, attacks_with_access, build_generator, view_of
 from dpaudit.bounds import Counts, Direction, Threshold
-from dpaudit.game.outcomes import StoredOutcome, StoredOutcomes
+from dpaudit.errors import RegistryError, SettingsError
+from dpaudit.game.store import StoredOutcome, StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial
+from dpaudit.game.worlds import Records, SelectionGame, choose_records, draw_included
 from dpaudit.model.choices import Multiplicity
-from dpaudit.model.claim import EpsilonClaim, PrivacyClaim, require_on_epsilon
+from dpaudit.model.claim import EpsilonClaim, PrivacyClaim, require_add_remove, require_on_epsilon
+from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
+from dpaudit.plugins.named import check_table, claim_if_any
 from dpaudit.plugins.protocols import (
     Attack,
+    GameView,
     Generator,
     LastBitsName,
     World,
@@ -59,6 +57,133 @@ from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.outcomes import AttackOutcome, RecordOutcome, RecordsOutcome
 from dpaudit.results.record import ControlOutcome, TargetOfAudit
 from dpaudit.results.verdict import DIFFERENT_SEEDS, Check, Consequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsSpec(AuditSpec):
+    """A complete audit of many records per shadow model.
+
+    Attributes:
+        claim: The claim under audit, one of epsilon.
+        records: Positions of the rows of each of the k records in the table handed in.
+
+    Raises:
+        ClaimError: If the claim is not for add-remove neighbours.
+        SettingsError: If the records are more than a quarter of the rows or units.
+    """
+
+    TRAINED: ClassVar[tuple[str, ...]] = ("neighbours", "records")
+
+    settings: AuditSettings[ManyRecords]
+    claim: EpsilonClaim
+    records: Records
+
+    def __post_init__(self) -> None:
+        self.settings.game.check_population(self.table.population)
+        require_add_remove(self.claim.neighbours, method="`records`")
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Position of the (first) row of each record [k]."""
+        return tuple(rows[0] for rows in self.records)
+
+    @property
+    def all_rows(self) -> list[int]:
+        """Positions of the rows of all records, one record after another."""
+        return [row for rows in self.records for row in rows]
+
+    @property
+    def own_specification(self) -> dict[str, Any]:
+        """Number of records (the table determines which ones), attacks, models."""
+        return {
+            "records": len(self.records),
+            "attacks": self.attacks_specified,
+            **self.settings.game.plain("records", "attacks"),
+        }
+
+    @property
+    def own_options(self) -> list[str]:
+        """The words of the command that repeat the audit's own choices."""
+        words = ["--records", str(len(self.records)), *self.attack_options]
+        return words + self.settings.game.words("records", "attacks")
+
+    @cached_property
+    def view(self) -> GameView:
+        """The attacker's knowledge: all rows except the records."""
+        return view_of(self.table, self.all_rows, rows=self.rows, neighbours=self.claim.neighbours)
+
+    @cached_property
+    def views(self) -> tuple[GameView, ...]:
+        """The same for each target [k]."""
+        data = self.table.data
+        return tuple(
+            replace(self.view, target=data.iloc[list(rows)].reset_index(drop=True))
+            for rows in self.records
+        )
+
+    def game(self, role: Role, settings: AuditSettings[ManyRecords]) -> SelectionGame:
+        """The models of one role, with coins of their own.
+
+        Args:
+            role: The role.
+            settings: Settings of the role's trials.
+        """
+        included = draw_included(
+            settings.game.shadow_models,
+            fitted=2 * settings.game.fitted,
+            records=len(self.records),
+            rng=self.stream(f"{role}/coins").rng(),
+        )
+        return SelectionGame(
+            view=self.view, data=self.table.data, candidates=self.records, included=included
+        )
+
+
+def build_records(
+    generator: object, table: Table, settings: AuditSettings[ManyRecords]
+) -> RecordsSpec:
+    """Validates everything that an audit of many records needs.
+
+    Args:
+        generator: As for `dpaudit.audit`.
+        table: The table handed in.
+        settings: Every choice of the audit.
+
+    Returns:
+        The audit.
+
+    Raises:
+        InputError: If anything is unusable; says what and how to fix it.
+    """
+    data, schema = table.data, table.schema
+    settings.game.check_population(table.population)
+    records = choose_records(data, schema, settings.game.records)
+    try:
+        named = build_generator(generator, settings, schema=schema)
+    except RegistryError:
+        # Raises that error again unless all that it lacks is a target.
+        first = data.iloc[list(records[0])].reset_index(drop=True)
+        named = build_generator(generator, settings, schema=schema, target=first)
+        raise SettingsError(
+            f"{named.name} takes one target when it is built, and `records` attacks many: leave "
+            "out `records`"
+        ) from None
+    attacks, _ = attacks_with_access(named, settings.game.attacks)
+    spec = RecordsSpec(
+        given=generator,
+        generator=named,
+        table=table,
+        settings=settings,
+        claim=require_on_epsilon(claim_if_any(named, settings.claim, table), method="`records`"),
+        records=records,
+        attacks=attacks,
+    )
+    for attack in attacks:
+        for view in spec.views:
+            attack.check(view)
+    check_table(named.generator, data)
+    return spec
+
 
 EVEN_ODDS = Threshold(0.0, Direction.HIGHER)
 """A model more probably had a record than not if its log odds are at least this."""

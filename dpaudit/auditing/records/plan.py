@@ -22,18 +22,10 @@ from dpaudit.auditing.plan import (
     fewest,
     rows_by_models,
 )
-from dpaudit.auditing.records.settings import FEWEST_MODELS, LARGEST_SHARE, ManyRecords
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.bounds import (
-    CoinPlan,
-)
+from dpaudit.auditing.settings import FEWEST_MODELS, LARGEST_SHARE, AuditSettings, ManyRecords
+from dpaudit.bounds import CoinPlan
 from dpaudit.formatting import Row, aligned, counted, rounded_up, row_lines
-from dpaudit.model.claim import (
-    Claim,
-    EpsilonClaim,
-    require_add_remove,
-    require_on_epsilon,
-)
+from dpaudit.model.claim import Claim, EpsilonClaim, require_add_remove, require_on_epsilon
 from dpaudit.results.verdict import POWER, Power
 
 ALTERNATIVE_RECORDS: Final = (1, 4, 16, 64)

@@ -19,9 +19,8 @@ from dpaudit.auditing.checks import (
     judge,
     unfinished_control,
 )
-from dpaudit.auditing.settings import AuditSettings
-from dpaudit.auditing.two_worlds.attacking.fitting import MIN_FITTED, Evaluation
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
+from dpaudit.auditing.settings import AuditSettings, TwoWorlds
+from dpaudit.auditing.two_worlds.attacking import MIN_FITTED, Evaluation
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec
 from dpaudit.bounds.table import deciding
 from dpaudit.formatting import auc_text, percent, rounded_down
@@ -29,7 +28,7 @@ from dpaudit.game.trial import Role
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.linked_tables import LinkedTables
 from dpaudit.model.setting import NumberRange
-from dpaudit.plugins.adapt import train
+from dpaudit.plugins.named import train
 from dpaudit.plugins.protocols import Generator, Model, World
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import ControlOutcome

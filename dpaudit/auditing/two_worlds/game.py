@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 
 from dpaudit.auditing.checks import CONTROLS, Replay, control_claim
 from dpaudit.auditing.game import Findings, Game, Run, TrainingCount
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, TwoWorlds
 from dpaudit.auditing.spec import AuditSpec, attacks_with_access
-from dpaudit.auditing.two_worlds.attacking.run import Attacked, attack_all, best
-from dpaudit.auditing.two_worlds.checks import all_failed_alike, cannot_prove, first_finished
+from dpaudit.auditing.two_worlds.attacking import Attacked, attack_all, best
 from dpaudit.auditing.two_worlds.controls import (
     ControlGame,
     control_generator,
@@ -24,11 +23,16 @@ from dpaudit.auditing.two_worlds.controls import (
     first_control_settings,
     judge_control,
 )
-from dpaudit.auditing.two_worlds.findings import find, stopped_by_control, target_of
+from dpaudit.auditing.two_worlds.findings import (
+    all_failed_alike,
+    cannot_prove,
+    find,
+    first_finished,
+    stopped_by_control,
+    target_of,
+)
 from dpaudit.auditing.two_worlds.plan import highest_provable
-from dpaudit.auditing.two_worlds.same_tables import compare_tables
 from dpaudit.auditing.two_worlds.sequential import run_sequential
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import (
     TrialPlan,
     TwoWorldSpec,
@@ -37,10 +41,10 @@ from dpaudit.auditing.two_worlds.spec import (
     plan_trials,
     with_visible,
 )
-from dpaudit.auditing.two_worlds.target_search import build_target_search
+from dpaudit.auditing.two_worlds.target_search import build_target_search, compare_tables
 from dpaudit.errors import SettingsError
 from dpaudit.files import io_reason
-from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.store import StoredOutcomes
 from dpaudit.game.trial import Payload, Role, Trial, TrialEnd
 from dpaudit.model.choices import EXPOSING, VULNERABLE
 from dpaudit.model.claim import PrivacyClaim
@@ -152,7 +156,10 @@ class TwoWorldsGame(Game[TwoWorldSpec]):
             order, attacked = _train_until_proved(run, payload)
             gave_up = attacked is None
         else:
-            order = _train_all(run, payload)
+            # Only the first ones if nothing can be proved any more.
+            order = run.train(
+                self.own_trials(spec), payload, hopeless=lambda trials: _is_hopeless(run, trials)
+            )
             gave_up = len(order) < spec.settings.game.shadow_models
         replays = [] if gave_up else _replay_some(run, payload, order)
         return find(
@@ -213,12 +220,6 @@ def _run_control_of(
         confidence=settings.confidence,
         is_timed=spec.is_timed,
     )
-
-
-def _train_all(run: Run[TwoWorldSpec], payload: Payload) -> Sequence[Trial]:
-    """Runs all trials; only the first ones if nothing can be proved any more."""
-    planned = TwoWorldsGame().own_trials(run.spec)
-    return run.train(planned, payload, hopeless=lambda trials: _is_hopeless(run, trials))
 
 
 def _train_until_proved(

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dpaudit.auditing.plan import (
-    MOST_PLANNED,
-    Needed,
-    PlanSubject,
-    Sizing,
-    fewest,
-    rows_by_models,
-)
-from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
-from dpaudit.bounds import (
-    CoinPlan,
-    Counts,
-    Detectable,
-    Guarantee,
-    guarantee_of,
-)
+from dpaudit.auditing.plan import MOST_PLANNED, Needed, PlanSubject, Sizing, fewest, rows_by_models
+from dpaudit.auditing.settings import MIN_SHADOW_MODELS, AuditSettings, TwoWorlds
+from dpaudit.bounds import CoinPlan, Counts, Detectable, Guarantee, guarantee_of
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import counted, percent
 from dpaudit.model.claim import Claim

@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.auditing.two_worlds.attacking.fitting import Evaluation, Fitted, Part, score
-from dpaudit.auditing.two_worlds.attacking.run import (
+from dpaudit.auditing.two_worlds.attacking import (
     Attacked,
-    Contender,
+    Evaluation,
     Features,
+    Fitted,
+    Part,
     attack_all,
     contenders,
     member_of,
+    score,
 )
 from dpaudit.auditing.two_worlds.spec import (
     FIRST_FITTED,
@@ -32,7 +34,7 @@ from dpaudit.auditing.two_worlds.spec import (
 )
 from dpaudit.bounds import Counts, auc, guarantee_of, refit_schedule
 from dpaudit.bounds.table import Observed, ValidBound
-from dpaudit.game.outcomes import StoredOutcomes
+from dpaudit.game.store import StoredOutcomes
 from dpaudit.game.trial import Role, Trial
 from dpaudit.model.choices import Multiplicity
 from dpaudit.model.claim import Claim
@@ -75,7 +77,9 @@ def run_sequential(
         return None
     for block in refit_schedule(cap, first=FIRST_FITTED):
         claim = _claim_so_far(audit, outcomes, plan, block.start)
-        fixed = _fix_on_past(audit, outcomes, plan, block.start, claim)
+        past = in_first(plan.trials(0, block.start))
+        purpose = f"look/{block.start}"
+        fixed = contenders(audit, outcomes, past, audit.settings, claim, purpose=purpose)
         for start in range(block.start, block.stop, BATCH):
             stop = min(start + BATCH, block.stop)
             outcomes = run(start, stop)
@@ -121,24 +125,6 @@ def _claim_so_far(
     """The effective claim after this many trials; a resumed run may hold more of them already."""
     seen = (outcomes[trial] for trial in plan.trials(0, trials))
     return audit.effective_claim(seen)
-
-
-def _fix_on_past(
-    audit: TwoWorldSpec,
-    outcomes: StoredOutcomes,
-    plan: TrialPlan,
-    trials: int,
-    claim: Claim,
-) -> list[Contender]:
-    """The attacks that bet on the next batch, fixed on the first trials."""
-    return contenders(
-        audit,
-        outcomes,
-        in_first(plan.trials(0, trials)),
-        audit.settings,
-        claim,
-        purpose=f"look/{trials}",
-    )
 
 
 @dataclass
@@ -228,11 +214,7 @@ class BetStream:
     shown: dict[str, AttackBets] = field(default_factory=dict)
 
     def bet(
-        self,
-        features: Features,
-        fitted: Fitted,
-        batch: Sequence[Trial],
-        outcomes: StoredOutcomes,
+        self, features: Features, fitted: Fitted, batch: Sequence[Trial], outcomes: StoredOutcomes
     ) -> None:
         """Lets an attack bet on a batch of trials that have outcomes."""
         name = features.attack.name

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Final, cast
 import numpy as np
 import pandas as pd
 
-from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings
+from dpaudit.auditing.settings import ATTACKS_AT, AuditSettings, TwoWorlds
 from dpaudit.auditing.spec import AuditSpec, Data, SchemaGiven, attacks_with_access, build_generator
 from dpaudit.auditing.two_worlds.plan import require_coins
 from dpaudit.auditing.two_worlds.secret import SecretGuess
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.errors import SchemaError, SettingsError
 from dpaudit.game.store import Private
 from dpaudit.game.target import Target, choose_target, copies_of
@@ -27,19 +26,11 @@ from dpaudit.model.claim import Claim, DeltaClaim, Neighbours, require_claim
 from dpaudit.model.column import stated_unit
 from dpaudit.model.linked_files import load_given
 from dpaudit.model.linked_tables import TABLE, LinkedTables
-from dpaudit.model.neighbouring_tables import (
-    NeighbouringTables,
-    read_neighbours,
-    worst_case_tables,
-)
+from dpaudit.model.neighbouring_tables import NeighbouringTables, read_neighbours, worst_case_tables
 from dpaudit.model.schema import Schema
 from dpaudit.model.tables import IN_MEMORY, Table, data_digest, load_schema
 from dpaudit.plugins.access import access_of, released_effect
-from dpaudit.plugins.adapt import check_table
-from dpaudit.plugins.named import (
-    NamedAttack,
-    claim_if_any,
-)
+from dpaudit.plugins.named import NamedAttack, check_table, claim_if_any
 from dpaudit.plugins.protocols import BoolArray, Generator, LastBitsName, World, trains_many
 from dpaudit.plugins.registry import GENERATORS, build
 from dpaudit.results.record import Selection
@@ -354,11 +345,7 @@ def build_two_worlds(
 
 
 def with_pair(
-    audit: TwoWorldSpec,
-    pair: NeighbouringTables,
-    *,
-    files: tuple[str, ...],
-    other_file: str | None,
+    audit: TwoWorldSpec, pair: NeighbouringTables, *, files: tuple[str, ...], other_file: str | None
 ) -> TwoWorldSpec:
     """The same audit on two other tables of its schema.
 

@@ -1,45 +1,234 @@
-"""The most vulnerable record, found by small attacks before an audit (`target="vulnerable"`).
+"""Trainings before an audit: the most vulnerable record, and whether the target shows in tables.
 
-Published audits chose their target this way, at six times the cost of the audit itself ("The
-Elusive Pursuit of Reproducing PATE-GAN", TMLR 2025, section 6.2: 64 candidates with 100 models in
-each world). Here every model is trained without a random half of the candidates, so each model
-serves all candidates (as the shadow models of Carlini et al. 2022, "Membership Inference Attacks
-From First Principles", serve all records), and as many as the audit itself trains are plenty.
+The most vulnerable record is found by small attacks (`target="vulnerable"`). Published audits chose
+their target this way, at six times the cost of the audit itself ("The Elusive Pursuit of
+Reproducing PATE-GAN", TMLR 2025, section 6.2: 64 candidates with 100 models in each world). Here
+every model is trained without a random half of the candidates, so each model serves all candidates
+(as the shadow models of Carlini et al. 2022, "Membership Inference Attacks From First Principles",
+serve all records), and as many as the audit itself trains are plenty.
 
 The verdict needs no correction for the choice. The target is a function of the table and of the
 search's trainings. Those have their own role, so their random streams are independent of the
 audit's, and no attack is fitted or scored on any of them. Given the target, the audit's trials are
 the same as if it had been named beforehand, and the bound holds for each target.
+
+Whether the target shows in tables is seen in a few models. A generator may use few facts of its
+data, so that most records show nowhere: an audit of such a record proves nothing, and one of
+another record might. Here both worlds are trained with the same seeds. If that gives the same
+tables, one record for which it does not is searched for by halving the candidates of a target
+search: as long as the table changes without a group of them, it does so without one of the two
+halves or without both. The last one is compared alone.
+
+The verdict does not depend on any of this, and the target stays as it was. These models have a role
+of their own, so their random streams are independent of the audit's, and none of them is scored.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from time import perf_counter
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
+import pandas as pd
 
 from dpaudit.auditing.one_run.attack import ClosestRecord
-from dpaudit.auditing.settings import AuditSettings
+from dpaudit.auditing.settings import AuditSettings, TwoWorlds
 from dpaudit.auditing.spec import AuditSpec, build_generator, view_of
-from dpaudit.auditing.two_worlds.comparison import candidates_of
-from dpaudit.auditing.two_worlds.settings import TwoWorlds
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, build_two_worlds
-from dpaudit.errors import RegistryError, RunFolderError, SettingsError
+from dpaudit.errors import RegistryError, RunFolderError, SettingsError, TargetError, TrialError
 from dpaudit.game.engine import run_trials
 from dpaudit.game.flight import Engine, OnProgress
+from dpaudit.game.pool import run_errand
 from dpaudit.game.store import STORE_FILE, RunFolder
+from dpaudit.game.target import exposing_first
+from dpaudit.game.training import run_trial
 from dpaudit.game.trial import Payload, Role, Trial
-from dpaudit.game.worlds import SelectionGame, halves
+from dpaudit.game.worlds import OneTable, SelectionGame, halves, without
 from dpaudit.model.choices import VULNERABLE
 from dpaudit.model.tables import Table
 from dpaudit.plugins.foreign import pickled
-from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World
+from dpaudit.plugins.protocols import Attack, BoolArray, FloatArray, World, is_seedable
 from dpaudit.plugins.registry import ATTACKS, build
-from dpaudit.results.record import Selection
+from dpaudit.results.document import kept_in_file
+from dpaudit.results.record import SameTables, Selection
+
+MOST_CANDIDATES = 64
+"""As in the published audits of PATE-GAN."""
+LARGEST_SHARE = 1 / 4
+"""Largest share of the table; a model is trained without half of it."""
+
+
+def candidates_of(table: Table) -> tuple[int, ...]:
+    """The records that a search compares: exposed ones, then far ones, none with a copy.
+
+    Returns:
+        Their positions, the most exposed first: 64, or a quarter of the table's rows.
+
+    Raises:
+        TargetError: If there are fewer than two.
+    """
+    order = exposing_first(table.data, table.schema)
+    rows = order[: min(MOST_CANDIDATES, int(LARGEST_SHARE * len(table.data)))]
+    if len(rows) < 2:
+        raise TargetError(
+            f'`target="{VULNERABLE}"` compares records without an identical copy, at most a '
+            f'quarter of the table, and finds {len(rows)}: name the target with `target="row:N"`'
+        )
+    return tuple(int(row) for row in rows)
+
+
+MOST_SECONDS: Final = 60.0
+"""No model is trained for this once so many seconds have passed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableComparison:
+    """The input of a worker that compares the tables of both worlds; calling it does.
+
+    Attributes:
+        payload: What trials are run from.
+        worlds: The tables of world "in" and of world "out".
+        replacement: The record (one canonical row) that stands in for another; None to leave out.
+        table: The table whose other records may be proposed; None to propose none.
+        target: Position of the target in it, if it is there.
+        seeds: Most seeds that both worlds are trained with.
+    """
+
+    payload: Payload
+    worlds: tuple[pd.DataFrame, ...]
+    replacement: pd.DataFrame | None
+    table: Table | None
+    target: int | None
+    seeds: int
+
+    def __call__(self) -> SameTables | None:
+        """Compares them."""
+        start = perf_counter()
+
+        def seen(data: pd.DataFrame, number: int = 0) -> bytes:
+            if perf_counter() - start > MOST_SECONDS:
+                raise TrialError("there is no time for another model")
+            return self._seen(data, number)
+
+        inside, outside = self.worlds
+        try:
+            usual = seen(inside)
+            if seen(outside) != usual:
+                return None
+            if any(seen(inside, n) != seen(outside, n) for n in range(1, self.seeds)):
+                return None
+            if seen(inside) != usual:
+                return None  # the seed does not decide the table: the worlds agreed by chance
+        except TrialError:
+            return None
+        try:
+            return self._another(lambda rows: seen(self._lacking(rows)) != usual)
+        except TrialError:
+            return SameTables(seeds=self.seeds)
+
+    def _another(self, changes: Callable[[Sequence[int]], bool]) -> SameTables:
+        """Searches for a record that changes the table."""
+        rows = self._candidates()
+        if not rows or not changes(rows):
+            return SameTables(seeds=self.seeds, compared=len(rows))
+        while len(rows) > 1:
+            first, second = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+            rows = first if changes(first) else second
+        return SameTables(seeds=self.seeds, other=rows[0] if changes(rows) else None)
+
+    def _candidates(self) -> list[int]:
+        """Positions of the records that may be proposed, the most exposed first."""
+        try:
+            rows = () if self.table is None else candidates_of(self.table)
+        except TargetError:  # the table has too few records without a copy
+            rows = ()
+        return [row for row in rows if row != self.target]
+
+    def _lacking(self, rows: Sequence[int]) -> pd.DataFrame:
+        """The table of world "in" without some records, or with the replacement in their place."""
+        inside = self.worlds[0]
+        if self.replacement is None:
+            return without(inside, rows)
+        places = np.arange(len(inside))
+        places[list(rows)] = len(inside)
+        both = pd.concat([inside, self.replacement])
+        return self.payload.game.view.schema.canonical(both.iloc[places])
+
+    def _seen(self, data: pd.DataFrame, number: int) -> bytes:
+        """All that attacks see of a model that is trained on a table: its rows and its features."""
+        game = OneTable(view=self.payload.game.view, data=data)
+        trial = Trial(Role.TARGET_SELECTION, World.IN, number)
+        outcome = run_trial(replace(self.payload, game=game), trial)
+        if outcome.table is None or outcome.features is None:
+            raise TrialError(outcome.error)
+        return outcome.table + outcome.features.tobytes()
+
+
+SAME_TABLES_FILE: Final = "same_tables.json"
+"""File of a run folder that keeps what was found."""
+MODELS_PER_SEED: Final = 100
+"""Both worlds are trained with one seed for so many models of the audit: 2 % of its trainings."""
+FEWEST_SEEDS: Final = 2
+FEWEST_MODELS: Final = 100
+"""Smallest audit that is looked at: of a smaller one two models are over 2 %."""
+STOPPED_AFTER: Final = 3 * MOST_SECONDS
+"""Hard time limit, in seconds."""
+
+
+def compare_tables(
+    audit: TwoWorldSpec, payload: Payload, store: RunFolder, *, jobs: int
+) -> SameTables | None:
+    """Compares the tables of both worlds in a worker, or reads the outcome from the run folder.
+
+    If the first seed gives different tables, it takes two models. Else other seeds follow, and a
+    search of at most nine models.
+
+    Args:
+        audit: The audit.
+        payload: What workers need to run its trials.
+        store: Its run folder, locked.
+        jobs: Worker processes of the audit; one of them trains.
+
+    Returns:
+        What was found if the tables are the same; None if they differ or were not compared.
+
+    Raises:
+        AttackError: If an attack fails on a valid synthetic table.
+        InterruptedRunError: On Ctrl-C; the same call compares again.
+        OSError: If the outcome cannot be written.
+    """
+    if audit.settings.game.shadow_models < FEWEST_MODELS:
+        return None
+    if audit.is_timed:  # equal tables may take different times
+        return None
+    if not is_seedable(audit.generator.generator):
+        return None
+
+    def compare() -> SameTables | None:
+        return run_errand(_comparison(audit, payload), store, jobs=jobs, seconds=STOPPED_AFTER)
+
+    same: SameTables | None
+    same = kept_in_file(store.path / SAME_TABLES_FILE, SameTables | None, compare)
+    return same
+
+
+def _comparison(audit: TwoWorldSpec, payload: Payload) -> TableComparison:
+    audited = {Role.TARGET_SELECTION: payload.generators[Role.AUDIT]}
+    added = audit.game.missing[World.IN]
+    return TableComparison(
+        payload=replace(payload, generators=audited),
+        worlds=tuple(audit.game.table(world, 0) for world in World),
+        replacement=audit.game.data.iloc[list(added)] if added else None,
+        table=audit.table if audit.pair is None and audit.table.schema.unit is None else None,
+        target=audit.target.row,
+        seeds=max(FEWEST_SEEDS, audit.settings.game.shadow_models // MODELS_PER_SEED),
+    )
+
 
 FEATURE_ATTACK = "groundhog"
 """Attack whose features compare candidates, whatever the attacks of the audit.

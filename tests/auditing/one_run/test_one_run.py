@@ -19,16 +19,17 @@ from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.one_run.attack import (
     ATTACKS,
+    CanaryMarginals,
     CanaryMatches,
     ClosestRecord,
+    extra_variance,
     guess,
     in_then_out,
+    interference,
     surest_first,
 )
-from dpaudit.auditing.one_run.marginals import CanaryMarginals, extra_variance, interference
-from dpaudit.auditing.one_run.settings import CANARY_ATTACKS
-from dpaudit.auditing.one_run.spec import OneRunSpec, build_one_run
-from dpaudit.auditing.settings import PROBES_SHARE
+from dpaudit.auditing.one_run.game import OneRunSpec, build_one_run
+from dpaudit.auditing.settings import CANARY_ATTACKS, PROBES_SHARE
 from dpaudit.bounds import EpsilonGuarantee, one_run_in_turn
 from dpaudit.cli.main import app
 from dpaudit.errors import (

@@ -15,14 +15,15 @@ from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.auditing.one_run.attack import (
     ATTACKS,
+    CanaryMarginals,
     CanaryMatches,
     ClosestRecord,
     guess,
+    interference,
     pairs_in_order,
 )
-from dpaudit.auditing.one_run.marginals import CanaryMarginals, interference
-from dpaudit.auditing.one_run.settings import OneRun
-from dpaudit.auditing.one_run.spec import OneRunSpec
+from dpaudit.auditing.one_run.game import OneRunSpec
+from dpaudit.auditing.settings import OneRun
 from dpaudit.bounds import guarantee_of
 from dpaudit.errors import ClaimError, SettingsError
 from dpaudit.model.column import Column, Kind, Unit

@@ -16,7 +16,7 @@ import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.records.attack import evaluate_records, fit_records
-from dpaudit.auditing.records.spec import RecordsSpec, build_records
+from dpaudit.auditing.records.game import RecordsSpec, build_records
 from dpaudit.bounds import fair_coin
 from dpaudit.cli.main import app
 from dpaudit.errors import (

@@ -14,7 +14,7 @@ import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.auditing.records.attack import CopiesRecords, FeaturesOfRecords
-from dpaudit.auditing.records.spec import RecordsSpec
+from dpaudit.auditing.records.game import RecordsSpec
 from dpaudit.errors import SettingsError
 from dpaudit.game.trial import Role
 from dpaudit.plugins.protocols import World

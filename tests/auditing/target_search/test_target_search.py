@@ -18,13 +18,12 @@ import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings, build_spec
 from dpaudit.auditing.settings import DEFAULT_ATTACKS
-from dpaudit.auditing.two_worlds.comparison import candidates_of
-from dpaudit.auditing.two_worlds.target_search import TargetSearchSpec, separations
+from dpaudit.auditing.two_worlds.target_search import TargetSearchSpec, candidates_of, separations
 from dpaudit.cli.console import ExitCode
 from dpaudit.cli.main import app
 from dpaudit.errors import InterruptedRunError, RunFolderError, SettingsError, TargetError
 from dpaudit.game.flight import TrialProgress, ignore_progress
-from dpaudit.game.local import LocalEngine
+from dpaudit.game.pool import LocalEngine
 from dpaudit.game.store import STORE_FILE, RunFolder
 from dpaudit.game.target import exposing_first, exposure_scores, find_holders, neighbour_distances
 from dpaudit.game.trial import Payload, Role, Trial

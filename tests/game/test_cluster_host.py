@@ -19,12 +19,11 @@ import pytest
 import batch_toys
 from batch_toys import TRIALS, Together, payload
 from dpaudit.errors import AttackError, ClusterError
-from dpaudit.game import host
+from dpaudit.game import cluster
+from dpaudit.game.cluster import Host, Request, serve
 from dpaudit.game.flight import BatchLoss
-from dpaudit.game.host import Host, Request, serve
 from dpaudit.game.pool import PoolWorker, Report
-from dpaudit.game.runner import Greeting, greet, greeting_of
-from dpaudit.game.worker import PayloadFile, pack, work
+from dpaudit.game.worker import Greeting, PayloadFile, greet, greeting_of, pack, work
 
 cloudpickle.register_pickle_by_value(batch_toys)
 
@@ -46,7 +45,7 @@ def blob() -> bytes:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     monkeypatch.setattr(
-        host, "get_worker", lambda: SimpleNamespace(local_directory=str(tmp_path), state=None)
+        cluster, "get_worker", lambda: SimpleNamespace(local_directory=str(tmp_path), state=None)
     )
     one = Host()
     yield one
@@ -118,7 +117,7 @@ def test_what_is_late_dead_or_wanted_no_more_is_ended(place: Host, blob: bytes) 
 def test_what_it_prints_is_handed_on_once_and_in_part(
     place: Host, blob: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "MOST_PRINTED", 6)
+    monkeypatch.setattr(cluster, "MOST_PRINTED", 6)
     assert asked(place, blob, _PRINTS).printed == b"e end\n"
     assert asked(place, blob, greet).printed == b""
 
@@ -136,7 +135,7 @@ def test_an_attack_s_error_is_an_answer_and_no_failure_of_the_task(
 def test_an_idle_process_is_given_up(
     place: Host, blob: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "IDLE_SECONDS", 0.2)
     asked(place, blob, greet)
     deadline = time.monotonic() + 20
     while place._pool is not None:
@@ -150,14 +149,14 @@ def test_a_task_gives_trouble_of_the_machine_as_its_answer(
 ) -> None:
     state = SimpleNamespace(tasks={"key": SimpleNamespace(state="cancelled")})
     monkeypatch.setattr(
-        host, "get_worker", lambda: SimpleNamespace(local_directory="/nowhere", state=state)
+        cluster, "get_worker", lambda: SimpleNamespace(local_directory="/nowhere", state=state)
     )
-    monkeypatch.setattr(host, "_host", Host())
+    monkeypatch.setattr(cluster, "_host", Host())
     report = serve(Request("key", "a", PATH, greet), b"")
     assert isinstance(report.answer, ClusterError)
     assert "a worker cannot run trials: FileNotFoundError" in str(report.answer)
-    assert host._host._timer is not None
-    host._host._timer.cancel()
+    assert cluster._host._timer is not None
+    cluster._host._timer.cancel()
 
 
 def _loading(what: Callable[[], Any]) -> Callable[[PayloadFile], Any]:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.errors import RegistryError
-from dpaudit.plugins.adapt import FunctionGenerator, as_generator
+from dpaudit.plugins.named import FunctionGenerator, as_generator
 from dpaudit.plugins.protocols import Generator, Model
 
 if TYPE_CHECKING:
