@@ -310,8 +310,9 @@ def _decide_leak(
     if leaks:
         if exchangeable is not None and exchangeable.differ:
             why = (
-                f"{_copied(linkage)}{leaks[0]}; but {DIFFER} (p {p_text(exchangeable.least)}), "
-                f"which explains it as well as a leak does; {_cause(exchangeable, HOLDOUT)}"
+                f"{_copied(linkage)}{DIFFER} (p {p_text(exchangeable.least)}), which explains as "
+                "well as a leak does that the synthetic table is closer to train; "
+                f"{_cause(exchangeable, HOLDOUT)}"
             )
             return Concluded(ReleasedFinding.INCONCLUSIVE, (why,))
         what = f"{noun} of the training table can be recognised" if recognised else REVEALED

@@ -217,6 +217,7 @@ def test_a_holdout_of_another_population_is_no_proof() -> None:
     found = dpaudit.audit_data(near_train, SPLIT.train, other, schema=SCHEMA)
     assert found.finding is ReleasedFinding.INCONCLUSIVE
     assert "not of one population" in found.reasons[0]
+    assert "because they were trained on" not in found.headline
 
 
 def with_visits(data: pd.DataFrame, first: int) -> pd.DataFrame:
