@@ -102,7 +102,8 @@ def test_trials_that_kill_or_never_end_fail_alone(two: LocalDask, tmp_path: Path
     calm = features(played(None, tmp_path / "calm", Together()))
     others = [trial for trial in TRIALS if trial not in (killer, stuck)]
     assert features(outcomes) == {trial: calm[trial] for trial in others}
-    assert {outcomes[trial].attempts for trial in others} == {1}
+    # Trials that shared a batch with the killer are repeated alone.
+    assert {outcomes[trial].attempts for trial in others} <= {1, 2}
 
 
 def test_a_killed_worker_costs_only_its_trial(two: LocalDask, tmp_path: Path) -> None:
