@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, audited_table, build_two_worlds
@@ -35,13 +36,11 @@ from dpaudit.replaying.gaps import find_gap_draws
 from dpaudit.replaying.launching import LaunchedWorlds
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
-from dpaudit.replaying.orders import FinishedFit
-from dpaudit.replaying.outcomes import costliest_outcomes
+from dpaudit.replaying.orders import FinishedFit, costliest_outcomes
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
-from dpaudit.replaying.sampler_laws import test_samplers
 from dpaudit.replaying.spending import Spent, spend
 from dpaudit.replaying.transcript import (
     ChoiceStep,
@@ -83,6 +82,11 @@ _LIFTS: Final = (1e3, -1e3)
 _MOST_LIFTED: Final = 4
 """Lines whose answers are moved."""
 _REDRAWN: Final = "how often a line draws depends on its noise, and every draw is charged"
+_SAMPLED: Final = 450_000
+"""The natural fit in which samplers are drawn from again."""
+_REDRAWS: Final = 10_000
+_NOT_ITS_LAW: Final = 1e-6
+"""Below this p-value, over all samplers, one does not follow its law."""
 _HANDED_OVER: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
 
@@ -509,6 +513,35 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
                 first = known.setdefault(unit, step)
                 if unit and first.key != step.key:
                     findings.shared_noise |= dict.fromkeys([(first.site, step.site)])
+
+
+def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
+    """Tests whether the draws of libraries and of named samplers follow the laws that are charged.
+
+    The Kolmogorov-Smirnov test of all draws by their distribution function; whole numbers are
+    spread evenly over their steps of it.
+    """
+    if not any(pilot.has_samplers for pilot in findings.pilots):
+        return
+    fits.say("draws of each sampler, to test its law")
+    [fit] = fits.natural([(World.OUT, _SAMPLED)], redraws=_REDRAWS)
+    for noise in fit.transcript.redrawn:
+        if noise.law is None or not noise.law.has_cdf:
+            continue
+        # a sampler that is given its seed draws the same again
+        drawn = noise.drawn[: None if np.any(noise.drawn != noise.drawn[0]) else 1]
+        places = noise.law.cdf(drawn)
+        if noise.law.whole:
+            below = noise.law.cdf(drawn - 1.0)
+            places = below + fits.rng("steps", 0).random(places.shape) * (places - below)
+        p_value = float(scipy.stats.kstest(places.ravel(), "uniform").pvalue)
+        if p_value < _NOT_ITS_LAW / len(fit.transcript.redrawn):
+            why = (
+                f"{places.size:,} draws of this sampler do not follow the law by which it is "
+                f"charged, {noise.law.name} of scale {np.max(noise.law.scale):.4g} "
+                f"(Kolmogorov-Smirnov, p = {p_value:.0e})"
+            )
+            findings.pilots[-1].unfollowed.append(Unfollowed(noise.site, why))
 
 
 def run_edges(fits: Fits, findings: ReplayFindings) -> None:

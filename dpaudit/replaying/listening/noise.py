@@ -12,9 +12,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from . import marks, scores
-from .blank import Blank
 from .channel import Site, is_operator, site
-from .marks import Marked, MarkedCall, MarkedFloat, is_marked, plain_array
+from .marks import Blank, Marked, MarkedCall, MarkedFloat, is_marked, plain_array
 
 FIELDS = ("ids", "factor", "scale", "shape", "other")
 """The fields of a `NoisePart` that are arrays."""
