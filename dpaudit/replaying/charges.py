@@ -238,7 +238,7 @@ def _which_move(step: NoisyStep) -> NDArray[np.bool_]:
     """Which answers differ before noise, or in the law of their noise."""
     moves: NDArray[np.bool_] = np.not_equal(step.before.shift, 0)
     if step.laws is None:
-        return moves
+        return step.moved
     inside, outside = step.laws
     if type(inside) is not type(outside):
         return np.ones_like(moves)

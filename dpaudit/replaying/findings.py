@@ -19,7 +19,7 @@ from dpaudit.replaying.reading import Proof
 from dpaudit.replaying.record import InternalLine
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.spending import Spent
-from dpaudit.replaying.transcript import Parting, PartKind, Site, Transcript
+from dpaudit.replaying.transcript import Parting, PartKind, Site, Transcript, Unfollowed
 
 _LINE: Final = re.compile(r"^(?P<place>[^:]+:\d+)(?::\s*(?P<why>.*))?$")
 
@@ -222,6 +222,23 @@ class ReplayFindings:
         probabilities of the places in a list are not those of an answer.
         """
         return self.spent_by_noise if self.goes_around else self.spent
+
+    @property
+    def lost_draws(self) -> list[Unfollowed]:
+        """What was not followed, in any replay: it may protect the record at an unknown cost."""
+        lost = [lost for pilot in self.pilots for lost in pilot.unfollowed]
+        if self.goes_around or not self.moves:
+            lost += [bare for pilot in self.pilots for bare in pilot.bare]
+        return [draw for draw in dict.fromkeys(lost) if not (draw.if_secret and self.public_coins)]
+
+    @property
+    def not_charged(self) -> str | None:
+        """What is not in the ledger, so that its sum is no cost; None if nothing is missing."""
+        for draw in self.lost_draws:
+            return f"{draw.site}: {draw.why}"
+        if self.goes_around and not self.charged.value:
+            return "data goes around the noise that was heard"
+        return None
 
     @property
     def is_shown(self) -> bool:

@@ -107,6 +107,7 @@ def _join_steps(
         second,
         before=Pair(*before),
         laws=(laws[0], laws[1]),
+        differs=first.differs[order] | second.differs,
         law_names=first.law_names | second.law_names,
         seed=second.seed if first.seed == second.seed else None,
     )

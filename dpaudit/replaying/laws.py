@@ -603,8 +603,10 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
         shares: The draws, of arrays of one shape.
 
     Returns:
-        The law; None if it is not known here.
+        The law; None if it is not known here, or a scale is not finite.
     """
+    if not all(np.isfinite(share.factor * share.scale).all() for share in shares):
+        return None
     kinds = {share.law for share in shares}
     if kinds == {"gaussian"}:
         scale = np.sqrt(sum((share.factor * share.scale) ** 2 for share in shares))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.replaying.laws import FloatArray, NoiseLaw, Share, law_of
 from dpaudit.replaying.transcript import (
@@ -84,6 +85,21 @@ def law_of_parts(parts: Sequence[Mapping[str, Any]]) -> NoiseLaw | None:
     return law_of(
         [Share(part["law"], *(flat(part[name]) for name in Share._fields[1:])) for part in parts]
     )
+
+
+def differ_in_noise(
+    parts: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], size: int
+) -> NDArray[np.bool_]:
+    """Whether the noise of each answer of a step has other parameters in the other world."""
+    differs = np.full(size, [part["law"] for part in parts] != [part["law"] for part in others])
+    for part, other in zip(parts, others, strict=False):
+        own, its = (
+            (flat(side["factor"]) * flat(side["scale"]), flat(side["shape"]), flat(side["other"]))
+            for side in (part, other)
+        )
+        for first, second in zip(own, its, strict=True):
+            differs |= ~np.isclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True)
+    return differs
 
 
 def are_same(first: Any, second: Any) -> bool:

@@ -151,6 +151,7 @@ class ReplayRecord(Document):
         spent_unlimited: Whether `spent` has no limit.
         spent_note: Why it is null, or what it rests on; null if there is nothing to say.
         spent_is_exact: Whether shifts and scales were the same in every replay.
+        spent_is_upper_limit: Whether a proof by composition may charge less; `spent_note` says why.
         proved: The lower bound that the release shows, in the quantity of the claim; 0 if nothing
             was shown, null if it has no limit.
         reading: The noisy answer that was read off the release; null if none was.
@@ -197,6 +198,7 @@ class ReplayRecord(Document):
     spent_unlimited: bool
     spent_note: str | None
     spent_is_exact: bool
+    spent_is_upper_limit: bool
     proved: float | None
     reading: ReadingFound | None
     guesses: GuessesFound | None
@@ -274,7 +276,8 @@ class ReplayRecord(Document):
             return f"{unknown}{self._and_delta}"
         alike = rounded(self.spent) == rounded(self.claim.value) and self.spent > self.claim.value
         but = " without internal lines" if any(line.internal for line in self.ledger) else ""
-        return f"{rounded(self.spent, digits=6 if alike else 3)}{self._and_delta}{but}"
+        most = "at most " if self.spent_is_upper_limit else ""
+        return f"{most}{rounded(self.spent, digits=6 if alike else 3)}{self._and_delta}{but}"
 
     @property
     def _and_delta(self) -> str:
@@ -384,12 +387,13 @@ class ReplayRecord(Document):
     def next_step(self) -> str:
         """What to do next."""
         if self.verdict is not Verdict.VIOLATION:
+            prove = "say that the claim is proved by composition (--proof composition), "
+            prove = prove if self.proof is None and not self.spent_is_upper_limit else ""
             return {
                 Verdict.CONSISTENT: "replay other records (--target) and tables; audit what replay "
                 "does not follow (dpaudit audit)",
-                Verdict.OVERSPENT: "say that the claim is proved by composition (--proof "
-                "composition), declare a line internal if its answers are not released (--internal "
-                "FILE:LINE), or audit (dpaudit audit)",
+                Verdict.OVERSPENT: f"{prove}declare a line internal if its answers are not "
+                "released (--internal FILE:LINE), or audit (dpaudit audit)",
             }.get(
                 self.verdict,
                 "repair what the verdict names and replay again; what a replay cannot follow is "

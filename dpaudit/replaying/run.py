@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from dpaudit.auditing.games import audit_settings
 from dpaudit.auditing.two_worlds.spec import TwoWorldSpec, audited_table, build_two_worlds
@@ -26,6 +28,7 @@ from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.model.tables import Table
 from dpaudit.plugins.protocols import World
 from dpaudit.plugins.release import accept
+from dpaudit.replaying.charges import IF_RELEASED
 from dpaudit.replaying.coins import run_game
 from dpaudit.replaying.findings import Options, ReplayAccess, ReplayFindings
 from dpaudit.replaying.fits import Fits
@@ -33,13 +36,11 @@ from dpaudit.replaying.gaps import find_gap_draws
 from dpaudit.replaying.launching import LaunchedWorlds
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
-from dpaudit.replaying.orders import FinishedFit
-from dpaudit.replaying.outcomes import costliest_outcomes
+from dpaudit.replaying.orders import FinishedFit, costliest_outcomes
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
-from dpaudit.replaying.sampler_laws import test_samplers
 from dpaudit.replaying.spending import Spent, spend
 from dpaudit.replaying.transcript import (
     ChoiceStep,
@@ -80,6 +81,12 @@ _LIFTS: Final = (1e3, -1e3)
 """Scales by which all answers of a line are moved alike."""
 _MOST_LIFTED: Final = 4
 """Lines whose answers are moved."""
+_REDRAWN: Final = "how often a line draws depends on its noise, and every draw is charged"
+_SAMPLED: Final = 450_000
+"""The natural fit in which samplers are drawn from again."""
+_REDRAWS: Final = 10_000
+_NOT_ITS_LAW: Final = 1e-6
+"""Below this p-value, over all samplers, one does not follow its law."""
 _HANDED_OVER: Final = 8
 """Pairs of synthetic tables used to find features that the record moves."""
 
@@ -290,7 +297,7 @@ def replay_record(
         run_edges(fits, findings)
         find_foreign_seeds(fits, findings)
         charge(fits, options, findings)
-        check_levels(fits, findings)
+        check_limits(fits, findings)
         findings.take_seeds(fits.seeds)
         if not is_consistent(fits.spec.claim, findings):
             prove_from_release(fits, options, findings)
@@ -508,6 +515,35 @@ def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
                     findings.shared_noise |= dict.fromkeys([(first.site, step.site)])
 
 
+def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
+    """Tests whether the draws of libraries and of named samplers follow the laws that are charged.
+
+    The Kolmogorov-Smirnov test of all draws by their distribution function; whole numbers are
+    spread evenly over their steps of it.
+    """
+    if not any(pilot.has_samplers for pilot in findings.pilots):
+        return
+    fits.say("draws of each sampler, to test its law")
+    [fit] = fits.natural([(World.OUT, _SAMPLED)], redraws=_REDRAWS)
+    for noise in fit.transcript.redrawn:
+        if noise.law is None or not noise.law.has_cdf:
+            continue
+        # a sampler that is given its seed draws the same again
+        drawn = noise.drawn[: None if np.any(noise.drawn != noise.drawn[0]) else 1]
+        places = noise.law.cdf(drawn)
+        if noise.law.whole:
+            below = noise.law.cdf(drawn - 1.0)
+            places = below + fits.rng("steps", 0).random(places.shape) * (places - below)
+        p_value = float(scipy.stats.kstest(places.ravel(), "uniform").pvalue)
+        if p_value < _NOT_ITS_LAW / len(fit.transcript.redrawn):
+            why = (
+                f"{places.size:,} draws of this sampler do not follow the law by which it is "
+                f"charged, {noise.law.name} of scale {np.max(noise.law.scale):.4g} "
+                f"(Kolmogorov-Smirnov, p = {p_value:.0e})"
+            )
+            findings.pilots[-1].unfollowed.append(Unfollowed(noise.site, why))
+
+
 def run_edges(fits: Fits, findings: ReplayFindings) -> None:
     """Replays at the edges, where rare branches are: uniform draws, and answers that move.
 
@@ -555,40 +591,80 @@ def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
     findings.spent = spent_in(pilots)
     if findings.goes_around:
         findings.spent_by_noise = spent_in([replace(pilot, choices=[]) for pilot in pilots])
+    if (why := findings.not_charged) is not None:
+        findings.spent = findings.spent.not_known(why)
+        findings.spent_by_noise = findings.spent_by_noise.not_known(why)
 
 
-def check_levels(fits: Fits, findings: ReplayFindings) -> None:
-    """Says that scores were charged in full of which no release follows the level.
+def check_limits(fits: Fits, findings: ReplayFindings) -> None:
+    """Says of a sum that is too large why a proof by composition may charge less, if it may.
 
-    If the release stays where all answers of a line, or all of the fit, move alike, it shows at
-    most their differences, such as the place of the largest: a proof may charge less.
+    A line whose number of answers follows the answers, as where noise is drawn again until a value
+    is valid, may be charged once. And if the release stays where all answers of a line, or all of
+    the fit, move alike, it shows at most their differences, such as the place of the largest.
     """
     spent, pilot = findings.charged, findings.pilots[1]
     if spent.is_upper_limit or not is_overspent(fits.spec.claim, spent):
         return
+    charged = {line.place for line in spent.lines if line.share > 0}
     known = [step for step in pilot.noisy if step.laws is not None]
     moving = list(dict.fromkeys(step.site for step in pilot.moving))[:_MOST_LIFTED]
     groups = [[step for step in known if step.site == site] for site in moving]
-    first = fits.release_of(pilot, World.IN)
-    most = 1000 + 50 * sum(pilot.draws.values())
-
-    def is_level_shown(own: Sequence[NoisyStep], lift: float) -> bool:
-        fits.say(f"the same replay, with answers of {own[0].site} moved alike")
-        far = lift * np.ceil(max(np.max(step.scales.inside) for step in own))
-        values = {step.key: step.answer + far for step in own}
-        lifted = replay_second_pilot(fits, values=values, most_draws=most)
-        other = fits.release_of(lifted, World.IN)
-        if first is None or other is None:
-            return True
-        return bool(set(differing_places(first, other)) - findings.without)
-
     if len(known) > max(map(len, groups), default=0):
         groups.append(known)
+    first, most = fits.release_of(pilot, World.IN), 1000 + 50 * sum(pilot.draws.values())
+
+    def counts_follow(other: Transcript) -> bool:
+        is_whole = other.parting is None and set(other.failures) <= {None, "ended"}
+        return is_whole and _count_answers(other, charged) != _count_answers(pilot, charged)
+
+    def is_level_shown(other: Transcript) -> bool:
+        release = fits.release_of(other, World.IN)
+        if first is None or release is None:
+            return True
+        return bool(set(differing_places(first, release)) - findings.without)
+
+    why = None
     for own in filter(None, groups):
-        if not any(is_level_shown(own, lift) for lift in _LIFTS):
-            findings.spent = findings.spent.limited()
-            findings.spent_by_noise = findings.spent_by_noise.limited()
-            return
+        fits.say(f"the same replay, with answers of {own[0].site} moved alike")
+        far = np.ceil(max(np.max(step.scales.inside) for step in own))
+        each = [
+            replay_second_pilot(
+                fits, values={step.key: step.answer + lift * far for step in own}, most_draws=most
+            )
+            for lift in _LIFTS
+        ]
+        if any(map(counts_follow, each)):
+            why = _REDRAWN
+        elif not any(map(is_level_shown, each)):
+            why = IF_RELEASED
+        if why is not None:
+            break
+    others = [
+        other
+        for other in findings.pilots
+        if _count_answers(other, charged) != _count_answers(pilot, charged)
+    ]
+    for other in others[:_MOST_LIFTED] if why is None else ():
+        fits.say("the same replay, with the answers of another one")
+        values = {step.key: step.answer for step in other.noisy}
+        chosen = {choice.key: choice.sides or tuple(choice.places) for choice in other.choices}
+        if counts_follow(replay_second_pilot(fits, values=values, chosen=chosen, most_draws=most)):
+            why = _REDRAWN
+            break
+    if why is not None:
+        findings.spent = findings.spent.limited(why)
+        findings.spent_by_noise = findings.spent_by_noise.limited(why)
+
+
+def _count_answers(transcript: Transcript, places: Collection[str]) -> dict[str, int]:
+    """The number of answers of lines: of values with noise, or else of draws."""
+    draws, sizes = Counter[str](), Counter[str]()
+    for site, many in transcript.draws.items():
+        draws[str(site)] += many
+    for step in transcript.noisy:
+        sizes[str(step.site)] += step.answer.size
+    return {place: sizes[place] or draws[place] for place in places}
 
 
 def find_foreign_seeds(fits: Fits, findings: ReplayFindings) -> None:

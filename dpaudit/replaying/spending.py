@@ -19,7 +19,7 @@ from dpaudit.model.claim import (
     PrivacyClaim,
     require_claim,
 )
-from dpaudit.replaying.charges import IF_RELEASED, StepCharge, charges_of
+from dpaudit.replaying.charges import StepCharge, charges_of
 from dpaudit.replaying.costs import (
     CostPart,
     GaussianCost,
@@ -65,10 +65,14 @@ class Spent:
     is_upper_limit: bool = False
     lines: tuple[LedgerLine, ...] = ()
 
-    def limited(self) -> Spent:
-        """The same as an upper limit: not all of the scores are released."""
-        note = "; ".join(filter(None, (IF_RELEASED, self.note)))
+    def limited(self, why: str) -> Spent:
+        """The same as an upper limit, and why a proof may charge less."""
+        note = "; ".join(filter(None, (why, self.note)))
         return replace(self, note=note, is_exact=False, is_upper_limit=True)
+
+    def not_known(self, why: str) -> Spent:
+        """The same as an unknown cost, and why; what has no limit stays so."""
+        return self if self.is_unlimited else replace(self, value=None, note=why, is_exact=False)
 
 
 def spend(

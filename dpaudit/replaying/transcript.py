@@ -72,6 +72,8 @@ class NoisyStep:
         first: Number of its first answer; the others follow.
         before: The value before noise in each world; flat.
         laws: The noise in each world; None where the law is not known.
+        differs: Whether the parameters of each answer's noise differ between the worlds, its law
+            known or not.
         answer: The answers; flat.
         draws: For each answer, its draws of noise and their factors (times their scales in world
             "in"): answers that share draws are charged together.
@@ -87,6 +89,7 @@ class NoisyStep:
     first: int
     before: Pair
     laws: tuple[NoiseLaw, NoiseLaw] | None
+    differs: NDArray[np.bool_]
     answer: FloatArray
     draws: tuple[tuple[tuple[int, float], ...], ...]
     law_names: frozenset[str]
@@ -111,9 +114,7 @@ class NoisyStep:
     @property
     def moved(self) -> NDArray[np.bool_]:
         """Whether each value before noise, or its noise, differs between the worlds."""
-        inside, outside = self.scales
-        same = (inside == outside) | (np.isnan(inside) & np.isnan(outside))
-        return np.asarray((self.before.shift != 0) | ~same)
+        return np.asarray((self.before.shift != 0) | self.differs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from dpaudit.replaying.record import (
     StoredFound,
 )
 from dpaudit.replaying.spending import Spent
-from dpaudit.replaying.transcript import PartKind, Unfollowed
+from dpaudit.replaying.transcript import PartKind
 from dpaudit.results.verdict import Verdict
 from dpaudit.versions import today
 
@@ -89,7 +89,7 @@ def _open_questions(findings: ReplayFindings) -> Iterator[str]:
         )
     for first, second in findings.shared_noise:
         yield f"the noise at {first} and at {second} is the same, so a difference has none"
-    for draw in _lost_draws(findings)[:3]:
+    for draw in findings.lost_draws[:3]:
         yield f"{draw.site}: {draw.why}"
     if findings.goes_around and not any(pilot.noisy or pilot.choices for pilot in findings.pilots):
         yield "no noise was heard, so what may protect the record was not seen"
@@ -109,6 +109,7 @@ def _open_questions(findings: ReplayFindings) -> Iterator[str]:
         findings.spent.value is None
         and not findings.spent.is_unlimited
         and findings.control is None
+        and findings.not_charged is None
     ):
         yield f"what the steps spend is not known: {findings.spent.note}"
     for site in findings.fresh_noise[:1]:
@@ -132,21 +133,13 @@ def _parting_reason(findings: ReplayFindings) -> str:
     return f"{where}{MEANING[parting.kind]} although all noisy answers are equal"
 
 
-def _lost_draws(findings: ReplayFindings) -> list[Unfollowed]:
-    """What was not followed, in any replay."""
-    lost = [lost for pilot in findings.pilots for lost in pilot.unfollowed]
-    if findings.goes_around:
-        lost += [bare for pilot in findings.pilots for bare in pilot.bare]
-    return [draw for draw in dict.fromkeys(lost) if not (draw.if_secret and findings.public_coins)]
-
-
 def decide(
     claim: Claim, options: Options, findings: ReplayFindings
 ) -> tuple[Verdict, bool, list[str]]:
     """The verdict, whether it is of the stated proof alone, and the reasons."""
     questions = list(_open_questions(findings))
     spent = findings.charged
-    over = is_overspent(claim, spent) and not _lost_draws(findings)
+    over = is_overspent(claim, spent) and not findings.lost_draws
     alone = next((alone for pilot in findings.pilots for alone in pilot.charged_alone), None)
     if over and alone is not None:
         questions.insert(0, f"{alone.site}: {alone.why}; in all that is more than the claim")
@@ -176,7 +169,8 @@ def _overspent_reason(claim: Claim, spent: Spent) -> str:
         return f"keys that only one world has spend delta {chance}, and {allowed}"
     price = "without limit"
     if spent.value is not None and not spent.is_unlimited:
-        price = rounded_apart(spent.value, claim.value)
+        most = "at most " if spent.is_upper_limit else ""
+        price = f"{most}{rounded_apart(spent.value, claim.value)}"
     return f"the noise steps spend {price}, and the claim is {rounded(claim.value)}"
 
 
@@ -236,6 +230,7 @@ def conclude(
         spent_unlimited=spent.is_unlimited,
         spent_note=spent.note,
         spent_is_exact=spent.is_exact,
+        spent_is_upper_limit=spent.is_upper_limit,
         proved=_shown_bound(findings) if is_shown else 0.0,
         reading=_reading(findings) if is_shown else None,
         guesses=None if findings.game is None else findings.game.guesses,
@@ -247,7 +242,7 @@ def conclude(
             [StoredFound(place, _STORED) for place in findings.stored]
             + [StoredFound(place, _GENERATOR) for place in findings.generators if findings.moves]
         )[:20],
-        not_followed=tuple(NotFollowed(str(draw.site), draw.why) for draw in _lost_draws(findings)),
+        not_followed=tuple(NotFollowed(str(draw.site), draw.why) for draw in findings.lost_draws),
         fixed_seeds=tuple(map(str, findings.fixed_seeds)),
         few_seeds=tuple(map(str, findings.few_seeds)),
         fresh_noise=tuple(map(str, findings.fresh_noise)),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.replaying.outcomes import costliest_outcomes
+from dpaudit.replaying.orders import costliest_outcomes
 from dpaudit.replaying.transcript import ChoiceStep, Pair, Site, Transcript
 from dpaudit.results.verdict import Verdict
 from listened import CELLS, TABLE, Released, replayed, same_rows

@@ -53,6 +53,7 @@ class Draws:
                 first=len(self.transcript.noisy) * 1000,
                 before=both if self.world is World.IN else Pair(own, own),
                 laws=(known, known),
+                differs=np.zeros(answer.size, dtype=bool),
                 answer=answer,
                 draws=(),
                 law_names=frozenset({"laplace"}),

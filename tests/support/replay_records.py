@@ -67,6 +67,7 @@ def replay_record(**other: Any) -> ReplayRecord:
         "spent_unlimited": False,
         "spent_note": None,
         "spent_is_exact": True,
+        "spent_is_upper_limit": False,
         "proved": 0.0,
         "reading": None,
         "guesses": None,

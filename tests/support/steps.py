@@ -40,11 +40,13 @@ def noisy_step(
     """A step with these values before noise; its answers are those of world "in" by default."""
     before = Pair(*(np.atleast_1d(np.asarray(one, dtype=float)) for one in (inside, outside)))
     value = before.inside if answer is None else np.atleast_1d(np.asarray(answer, dtype=float))
+    same = law is None or other is None
     return NoisyStep(
         site=site_of(line),
         first=first,
         before=before,
         laws=None if law is None else (law, law if other is None else other),
+        differs=np.zeros(value.size, bool) if same else ~np.asarray(law.equals(other)),
         answer=value,
         draws=tuple(tuple(one) for one in draws),
         law_names=frozenset(names),

@@ -13,7 +13,7 @@ import operator
 import sys
 import weakref
 from functools import wraps
-from typing import Any, Callable, List, NamedTuple, Set, Tuple
+from typing import Any, Callable, ClassVar, List, NamedTuple, Set, Tuple
 
 import numpy as np
 
@@ -118,6 +118,8 @@ def affine_of(call: MarkedCall, marked: Any) -> Any:
 
 followers: List[Callable[[MarkedCall], Any]] = []
 """Functions that follow calls with marked inputs, or return `NotImplemented`, one of each kind."""
+MOST_BLANK = 2000
+"""Largest number of elements of a blank array: each time one is filled, all marks are copied."""
 _kinds: Set[type] = set()
 """All classes of marked values."""
 
@@ -448,6 +450,43 @@ class Marked(np.ndarray):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return end_marks(self, "pickle").__reduce_ex__(protocol)
+
+
+class Blank(np.ndarray):
+    """Zeros that code fills in place: a marked array as soon as one of them becomes noisy.
+
+    Until then it is an array like any other.
+    """
+
+    is_written = False
+    """Whether it has been filled with plain numbers."""
+    fillers: ClassVar[List[Callable[[Any, Any], bool]]] = []
+    """Functions that turn a blank array into a marked one like another; each kind adds its own."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        new = array_of(value)
+        new = new.as_noise() if isinstance(new, Marked) else new
+        if not is_marked(new):
+            self.is_written = True
+        elif self.base is None and not self.is_written and world.hears and self._becomes(new):
+            self[key] = new
+            return
+        super().__setitem__(key, end_marks(new, "an array"))
+
+    def _becomes(self, like: Any) -> bool:
+        """Turns it into a marked array if it holds 0 in both worlds; returns whether it did."""
+        is_zero = world.are_zero(site(), self.view(np.ndarray))
+        return is_zero and any(fill(self, like) for fill in self.fillers)
+
+    def __array_wrap__(self, array: Any, *_: Any) -> Any:
+        """A number where a plain array gives one."""
+        return array if array.ndim else array[()]
+
+    def __reduce__(self) -> Any:
+        return self.view(np.ndarray).__reduce__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.view(np.ndarray).__reduce_ex__(protocol)
 
 
 class MarkedNumber:

@@ -12,9 +12,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from . import marks, scores
-from .blank import Blank
 from .channel import Site, is_operator, site
-from .marks import Marked, MarkedCall, MarkedFloat, is_marked, plain_array
+from .marks import Blank, Marked, MarkedCall, MarkedFloat, is_marked, plain_array
 
 FIELDS = ("ids", "factor", "scale", "shape", "other")
 """The fields of a `NoisePart` that are arrays."""
@@ -25,6 +24,8 @@ _MOST_SUMMED = 64
 _MOST_COMPARED, _MOST_UNITS, _DIGITS = 64, 20_000, 13
 """Values of a draw that are compared with those drawn before, and of a fit, to so many decimals:
 two of 20,000 independent ones agree with a probability of 1e-5."""
+_LARGEST_WHOLE = 2.0**53
+"""Of whole numbers beyond, floats do not tell two neighbours apart."""
 _FEWEST_SHORT = 4
 """Draws with 32 bits are compared if an array has so many."""
 
@@ -247,6 +248,8 @@ def answer(
             marks.world.release(earlier[0])
         return _answer_in_part(full, spread, noisy, where, out)
     world = marks.world
+    if before.dtype.kind in "iu" and np.any(np.abs(before.astype(float)) > _LARGEST_WHOLE):
+        world.tell("unfollowed", where, "noise meets whole numbers that are too large for floats")
     value = np.asarray(np.add(before, content))
     step = {
         "before": full.astype(float),

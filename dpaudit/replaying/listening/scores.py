@@ -12,9 +12,8 @@ from typing import Any, Callable, List
 import numpy as np
 
 from . import marks
-from .blank import Blank
 from .channel import site
-from .marks import Marked, MarkedCall, MarkedNumber, is_marked, plain_array
+from .marks import Blank, Marked, MarkedCall, MarkedNumber, is_marked, plain_array
 
 MOST = 100_000
 """Steps with more answers are not followed: their answers are plain numbers at once."""

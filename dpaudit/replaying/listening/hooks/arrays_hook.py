@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .. import blank, marks
+from .. import marks
 
 
 def install(library: Any) -> None:
@@ -79,12 +79,12 @@ def _make_blank(make: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(make)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         array = make(*args, **kwargs)
-        is_small = type(array) is np.ndarray and 0 < array.size <= blank.MOST_BLANK and array.ndim
+        is_small = type(array) is np.ndarray and 0 < array.size <= marks.MOST_BLANK and array.ndim
         if not is_small or array.dtype != np.float64 or not marks.world.hears:
             return array
         if marks.package_of(sys._getframe(1)) in marks.LIBRARIES:
             return array
-        zeros = blank.Blank(array.shape)
+        zeros = marks.Blank(array.shape)
         zeros.view(np.ndarray)[...] = 0.0
         return zeros
 
