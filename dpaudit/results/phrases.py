@@ -20,7 +20,7 @@ FLOATING_POINT_REMEDY: Final = (
     "round outputs to a public grid, draw discrete noise, or use the snapping mechanism"
 )
 """What ends a leak in floating point."""
-NOTHING_DETECTED: Final = "detects no leak with 80 % power"
+NOTHING_DETECTED: Final = "cannot detect any leak with 80 % power"
 _LARGEST = 1e6
 """Above this, only the order of magnitude of a factor is shown."""
 

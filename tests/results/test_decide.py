@@ -58,7 +58,7 @@ def test_consistent_is_never_worded_as_private() -> None:
     [
         (Power(1.0, None), "the upper limit for this many shadow models is epsilon 1;"),
         (Power(0.5, None), "the upper limit for this many"),
-        (Power(1.2, None), "detects no leak with 80 % power"),
+        (Power(1.2, None), "cannot detect any leak with 80 % power"),
         (Power(40, 10.5), "detects only epsilon 10.5 with 80 % power"),
     ],
 )
