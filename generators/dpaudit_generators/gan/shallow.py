@@ -274,7 +274,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
     ) -> NetworkBatch[GanModel]:
         """As `fit_many`, on a table whose columns are the schema's, followed by an observer."""
         from dpaudit_generators.gan.training import ProjectionLog
-        from dpaudit_generators.toys.planted import opposite
+        from dpaudit_generators.toys import opposite
 
         log = None
         if self.target is not None:
