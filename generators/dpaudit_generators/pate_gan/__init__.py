@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from dpaudit_generators.pate_gan.from_noise import Bounds, PateGan, Proportions
 from dpaudit_generators.pate_gan.mechanism import PateGanMarginals
-from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
+from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.settings import PUBLISHED, TrainingSettings
 
 __all__ = [
     "PUBLISHED",
     "Bounds",
     "PateGan",
-    "PateGanBatch",
     "PateGanMarginals",
     "PateGanModel",
     "Proportions",

@@ -35,9 +35,9 @@ from dpaudit_generators.batches import (
     whole_table,
 )
 from dpaudit_generators.marginals import Marginals, Structure
-from dpaudit_generators.networks.model import Float32Array, flat
+from dpaudit_generators.networks.model import Float32Array, NetworkBatch, flat
 from dpaudit_generators.pate import IndexArray, cells
-from dpaudit_generators.pate_gan.model import PateGanBatch, PateGanModel
+from dpaudit_generators.pate_gan.model import PateGanModel
 from dpaudit_generators.pate_gan.settings import Records, Trained, Trainee, TrainingSettings
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
 
     def train(
         self, data: pd.DataFrame, jobs: Sequence[Job], observer: Observer | None = None
-    ) -> PateGanBatch:
+    ) -> NetworkBatch[PateGanModel]:
         """As `fit_many`, on a table whose columns are the schema's, followed by an observer.
 
         Raises:
@@ -225,7 +225,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
             observer=observer,
         )
         models = [self._model(*one, own) for one, own in zip(prepared, trained, strict=True)]
-        return PateGanBatch(tuple(models))
+        return NetworkBatch(tuple(models))
 
     def traced(
         self, data: pd.DataFrame, *, n_rows: int, seed: int, recorder: Recorder
@@ -296,7 +296,7 @@ class TaughtGenerator(TrainingSettings, TracedGenerator[PateGanModel]):
             schema=schema,
             weights=trained.generator,
             start=trainee.start,
-            student=trained.student,
+            critic=trained.student,
             released_numbers=(*trained.ones, *histograms, *counts),
             proportions=trainee.proportions,
             claim=claim_of_model(self.claim, seed=trainee.seed),

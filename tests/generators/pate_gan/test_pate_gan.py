@@ -164,7 +164,7 @@ def test_a_model_holds_no_data() -> None:
     generator = _small()
     model = generator.fit(data, seed=1)
     assert isinstance(model, Model)
-    own = {"schema", "weights", "student", "start", "released_numbers", "proportions", "claim"}
+    own = {"schema", "weights", "critic", "start", "released_numbers", "proportions", "claim"}
     assert set(vars(model)) == own
     pickled = cloudpickle.dumps(model)
     values = data["income"].dropna().to_numpy()

@@ -120,7 +120,7 @@ def public(gan: TaughtGenerator, data: pd.DataFrame) -> list[Any]:
     trace = Trace(gan, data)
     return [
         *(len(trace.owned), gan.plan, gan.claim, trace.shapes, trace.asked, trace.batches.shape),
-        [weight.shape for weight in (*trace.model.weights, *trace.model.student)],
+        [weight.shape for weight in (*trace.model.weights, *trace.model.critic)],
         *(trace.model.parameters().shape, trace.model.released().shape),
     ]
 
