@@ -16,8 +16,13 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import TableGenerator, kept_rows, shares_of
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.networks.architecture import Activation
-from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, Weights, perceptron
+from dpaudit_generators.networks.model import (
+    Activation,
+    NetworkBatch,
+    NetworkModel,
+    Weights,
+    perceptron,
+)
 
 _CACHED: Final = 2**19
 """Models that are trained together should hold at most this many numbers in a step."""

@@ -17,15 +17,12 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit_generators.batches import Domain, TracedGenerator, claim_of_model, record_bounds
-from dpaudit_generators.marginals.deviations import (
-    FEW,
-    AdaptiveDeviations,
-    DeviationTree,
-    with_more_bins,
-)
 from dpaudit_generators.marginals.release import (
+    FEW,
     ROOT,
+    AdaptiveDeviations,
     ChosenTree,
+    DeviationTree,
     PublicTree,
     Structure,
     TreeBatch,
@@ -33,6 +30,7 @@ from dpaudit_generators.marginals.release import (
     TreeTables,
     joint_counts,
     label_star,
+    with_more_bins,
 )
 
 if TYPE_CHECKING:
