@@ -15,6 +15,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Claim, ConcentratedClaim, GaussianClaim, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit_generators.batches import Domain, TracedGenerator, claim_of_model, record_bounds
 from dpaudit_generators.marginals.release import (
@@ -87,8 +88,8 @@ class Marginals(TracedGenerator[TreeModel]):
         if self.tree not in list(Structure):
             raise SettingsError(f"tree is {self.tree!r}: use {', '.join(Structure)}")
         object.__setattr__(self, "tree", Structure(self.tree))  # text from a command line
-        if self.bins is not None and (not isinstance(self.bins, int) or self.bins < 1):
-            raise SettingsError(f"bins is {self.bins!r}: use a whole number of at least 1")
+        if self.bins is not None:
+            check_number("bins", self.bins, AT_LEAST_1, whole=True)
         if sum(stated is not None for stated in (self.epsilon, self.mu, self.rho)) > 1:
             raise SettingsError("the budget is given twice: keep one of epsilon, mu and rho")
         of_label = self.tree in (Structure.LABEL, Structure.DEVIATIONS)

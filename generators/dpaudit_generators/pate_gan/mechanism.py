@@ -24,6 +24,7 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import encode, encode_values, table_of, values_of, width
 from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import BETWEEN_0_AND_1, check_number
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
@@ -467,8 +468,7 @@ class PateGanMarginals(TaughtGenerator):
     """Its former name, so that random streams stay the same."""
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.vote_share < 1.0:
-            raise SettingsError(f"vote_share is {self.vote_share!r}: use a number in (0, 1)")
+        check_number("vote_share", self.vote_share, BETWEEN_0_AND_1)
         super().__post_init__()
 
     @cached_property

@@ -23,6 +23,7 @@ from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import encode, table_of
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, BETWEEN_0_AND_1, POSITIVE, check_number
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit.plugins.recorder import Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
@@ -174,10 +175,6 @@ def _sample_scaled(
     return scaled
 
 
-def _counts(value: object) -> bool:
-    return isinstance(value, int | np.integer) and bool(value >= 1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SwitchedPateGan(TracedGenerator[PublishedModel]):
     """PATE-GAN that satisfies its claim, unless deviations of published ones are switched on.
@@ -219,15 +216,11 @@ class SwitchedPateGan(TracedGenerator[PublishedModel]):
     def __post_init__(self) -> None:
         for name in ("also", "without"):
             object.__setattr__(self, name, ",".join(sorted(switches_named(getattr(self, name)))))
-        for name, good, wanted in (
-            ("epsilon", 0.0 < self.epsilon < np.inf, "a positive number"),
-            ("delta", 0.0 < self.delta < 1.0, "a number in (0, 1)"),
-            ("gamma", 0.0 < self.gamma < np.inf, "a positive number"),
-            ("teachers", _counts(self.teachers), "a whole number, at least 1"),
-            ("iterations", _counts(self.iterations), "a whole number, at least 1"),
-        ):
-            if not good:
-                raise SettingsError(f"{name} is {getattr(self, name)!r}: use {wanted}")
+        check_number("epsilon", self.epsilon, POSITIVE)
+        check_number("delta", self.delta, BETWEEN_0_AND_1)
+        check_number("gamma", self.gamma, POSITIVE)
+        check_number("teachers", self.teachers, AT_LEAST_1, whole=True)
+        check_number("iterations", self.iterations, AT_LEAST_1, whole=True)
         if Switch.PENALTY_FROM_TEACHERS in self.switches and Switch.NO_PATE not in self.switches:
             raise SettingsError(
                 f"{Switch.PENALTY_FROM_TEACHERS} needs {Switch.NO_PATE}: only its single critic "
