@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, one_hot, softplus
 
 from dpaudit.account import LabelBudget, LabelPlan
-from dpaudit_generators.networks.architecture import Architecture
-from dpaudit_generators.networks.model import SLOPE, Float32Array, Weights
+from dpaudit_generators.networks.model import SLOPE, Architecture, Float32Array, Weights
 from dpaudit_generators.networks.source import TEMPERATURE, Head, Noise, RecordSource, Streams
 from dpaudit_generators.networks.stack import Networks
 from dpaudit_generators.pate import IndexArray, LabelRelease

@@ -218,17 +218,3 @@ class ClassifierAttack(LearningAttack):
         """Features [f] of one synthetic table in canonical form."""
         (features,) = self.features_many(values_of_table(table, game.schema)[None], game)
         return np.asarray(features, dtype=np.float64)
-
-
-def require_positive(option: str, value: int) -> None:
-    """Checks an option that counts something.
-
-    Args:
-        option: Name of the option.
-        value: Its value.
-
-    Raises:
-        SettingsError: If the value is not a whole number of at least 1.
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise SettingsError(f"{option} must be a whole number of at least 1, got {value!r}")

@@ -20,8 +20,9 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.column import Column
 from dpaudit.model.encoding import encode_values, layout, width
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
-from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
+from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import (
     FAR,
     ColumnStack,
@@ -93,7 +94,7 @@ class Histogram(_GroundHog):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive("bins", self.bins)
+        check_number("bins", self.bins, AT_LEAST_1, whole=True)
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""
@@ -133,7 +134,7 @@ class Ensemble(_GroundHog):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive("bins", self.bins)
+        check_number("bins", self.bins, AT_LEAST_1, whole=True)
         _require_spread(self.spread)
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:

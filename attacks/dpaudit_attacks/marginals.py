@@ -14,8 +14,9 @@ import numpy as np
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView
-from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
+from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import WORD, in_blocks, round_sums
 from dpaudit_attacks.queries import count_matches, matchers_of
 
@@ -48,8 +49,8 @@ class MarginalQueries(ClassifierAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive("order", self.order)
-        require_positive("bins", self.bins)
+        check_number("order", self.order, AT_LEAST_1, whole=True)
+        check_number("bins", self.bins, AT_LEAST_1, whole=True)
 
     def check(self, game: GameView) -> None:
         """Checks that the marginals' columns exist, and that there are not too many marginals.

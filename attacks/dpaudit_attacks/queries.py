@@ -21,9 +21,10 @@ import numpy.typing as npt
 from dpaudit.errors import SettingsError
 from dpaudit.model.column import MISSING, Column, Kind
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import BoolArray, FeatureName, FloatArray, GameView, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
+from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import (
     WORD,
     category_names,
@@ -60,8 +61,8 @@ class TargetQueries(ClassifierAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive("max_queries", self.max_queries)
-        require_positive("bins", self.bins)
+        check_number("max_queries", self.max_queries, AT_LEAST_1, whole=True)
+        check_number("bins", self.bins, AT_LEAST_1, whole=True)
 
     def check(self, game: GameView) -> None:
         """Checks that `max_queries` covers every single column.
@@ -120,7 +121,7 @@ class AbsoluteQueries(ClassifierAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive("max_points", self.max_points)
+        check_number("max_points", self.max_points, AT_LEAST_1, whole=True)
 
     def check(self, game: GameView) -> None:
         """Checks that the domain can be counted.

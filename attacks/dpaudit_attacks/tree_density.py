@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView, IntArray
-from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack, require_positive
+from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import ColumnStack, limits, round_sums
 
 _FARTHEST = 3.0
@@ -57,7 +58,7 @@ class TreeDensity(ClassifierAttack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive("bins", self.bins)
+        check_number("bins", self.bins, AT_LEAST_1, whole=True)
 
     def feature_names(self, game: GameView) -> tuple[FeatureName, ...]:
         """Names of the features, in the order of `features`."""

@@ -22,8 +22,7 @@ from dpaudit.formatting import (
     percent,
     rounded_down,
 )
-from dpaudit.mechanisms.events import Event, learn_event
-from dpaudit.mechanisms.features import BITS, Features, FloatArray, table_of
+from dpaudit.mechanisms.events import BITS, Event, Features, learn_event, table_of
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.setting import (
     AT_LEAST_1,
@@ -33,6 +32,7 @@ from dpaudit.model.setting import (
     NumberRange,
     check_number,
 )
+from dpaudit.plugins.protocols import FloatArray
 from dpaudit.results.phrases import FLOATING_POINT_REMEDY, IN_FLOATING_POINT
 from dpaudit.results.verdict import Verdict
 from dpaudit.seeds import Stream

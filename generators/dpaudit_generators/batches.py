@@ -5,7 +5,6 @@ Cells of a column are public: equal bins of numbers, categories, and missing val
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import Claim
 from dpaudit.model.column import MISSING, OTHER, Column, Kind
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, POSITIVE, check_number
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
 
 if TYPE_CHECKING:
@@ -186,28 +186,21 @@ def check_network_settings(
         SettingsError: If a setting is out of range.
     """
     for name in counts:
-        count = getattr(settings, name)
-        if not _is_count(count):
-            raise SettingsError(f"{name} is {count!r}: use a whole number of at least 1")
+        check_number(name, getattr(settings, name), AT_LEAST_1, whole=True)
     for name in layers:
         widths = _sequence(getattr(settings, name))
-        if widths is None or not all(map(_is_count, widths)):
-            raise SettingsError(
-                f"{name} is {getattr(settings, name)!r}: give each layer a width of at least 1"
-            )
+        if widths is None:
+            raise SettingsError(f"{name} is {getattr(settings, name)!r}: give each layer's width")
+        for layer_width in widths:
+            check_number(name, layer_width, AT_LEAST_1, whole=True)
         object.__setattr__(settings, name, widths)
     for name in rates:
-        if not 0.0 < getattr(settings, name) < math.inf:
-            raise SettingsError(f"{name} is {getattr(settings, name)!r}: use a number above 0")
+        check_number(name, getattr(settings, name), POSITIVE)
     given = settings.betas
     betas = _sequence(given)
     if betas is None or len(betas) != 2 or not all(0.0 <= beta < 1.0 for beta in betas):
         raise SettingsError(f"betas is {given!r}: use two numbers in [0, 1)")
     object.__setattr__(settings, "betas", betas)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _sequence(value: object) -> tuple[Any, ...] | None:

@@ -28,7 +28,7 @@ from dpaudit.model.gaussian import gaussian_epsilon
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import Stream
 from dpaudit.versions import versions
-from dpaudit_generators.toys.counts import GaussianMarginals, LaplaceHistogram
+from dpaudit_generators.toys import GaussianMarginals, LaplaceHistogram
 from reports import markdown
 from reports.command import StudyParser, start, write_json
 from reports.one_run.chain import CHAIN_SCHEMA, COLUMNS, NoisyChain, chain_table

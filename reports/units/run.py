@@ -26,7 +26,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.plugins.named import named_attacks
 from dpaudit.seeds import Stream, rng_of
 from dpaudit.versions import versions
-from dpaudit_generators.toys.planted import uniform_table
+from dpaudit_generators.toys import uniform_table
 from reports import markdown
 from reports.audits import audits_table, run_audits
 from reports.command import Run, StudyParser, start, write_json

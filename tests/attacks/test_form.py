@@ -17,7 +17,7 @@ from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray
 from dpaudit_attacks.columns import ColumnStack
-from dpaudit_attacks.form import FEATURE_GROUPS, TableForm, dependence
+from dpaudit_attacks.form import FEATURE_GROUPS, TableForm, relations
 from dpaudit_attacks.form.known import NEAR_KNOWN, RADII
 from dpaudit_attacks.form.numbers import FINE
 from dpaudit_attacks.form.rows import MOST_PAIRS, WHOLE, order_names
@@ -174,8 +174,8 @@ def test_information_of_the_next_row_is_that_of_scikit_learn() -> None:
     found = measured(table)
     for one, other in (("job", "sick"), ("sick", "job"), ("job", "job")):
         expected = mutual_info_score(table[one][:-1], table[other][1:])
-        assert found[f"{one} & {other}", dependence.NEXT_ROW] == pytest.approx(expected)
-    assert found["job & sick", dependence.NEXT_ROW] > 0.5 > found["job & sick", dependence.SAME_ROW]
+        assert found[f"{one} & {other}", relations.NEXT_ROW] == pytest.approx(expected)
+    assert found["job & sick", relations.NEXT_ROW] > 0.5 > found["job & sick", relations.SAME_ROW]
 
 
 def test_only_the_order_of_rows_changes_under_a_shuffle() -> None:
@@ -186,7 +186,7 @@ def test_only_the_order_of_rows_changes_under_a_shuffle() -> None:
     of_order = {tuple(name) for name in order_names(SCHEMA)}
     of_order |= {key for key in before if "position" in key[1] or "drift" in key[1]}
     of_order |= {(WHOLE, "rows equal to the row before")}
-    later = dependence.NEXT_ROW, dependence.LATER_ROW
+    later = relations.NEXT_ROW, relations.LATER_ROW
     of_order |= {key for key in before if key[1] in later}
     of_order |= {key for key in before if key[1].endswith("mean of the rows before and after")}
     of_order |= {
@@ -287,7 +287,7 @@ def test_wide_tables_have_so_many_pairs_and_no_more() -> None:
     )
     found = measured(table, wide, table[:1])
     pairs = [key for key in found if key[1] == "mutual information"]
-    assert len(pairs) == dependence.MOST_PAIRS
+    assert len(pairs) == relations.MOST_DEPENDENT
     assert {f"x{i} & x{i + 1}" for i in range(59)} <= {key[0] for key in pairs}
     both = [key for key in found if key[1] == "rows where both are missing"]
     assert len(both) == MOST_PAIRS < len(list(combinations(range(60), 2)))

@@ -270,7 +270,7 @@ def test_features_ignore_the_order_of_rows(attack: Attack) -> None:
 @pytest.mark.parametrize("bad", [0, -1, 2.5, "10", True])
 def test_bins_must_be_a_positive_whole_number(bad: object) -> None:
     for attack in (Histogram, Ensemble):
-        with pytest.raises(SettingsError, match="bins must be a whole number of at least 1"):
+        with pytest.raises(SettingsError, match="`bins` must be a whole number of at least 1"):
             attack(bins=bad)  # type: ignore[arg-type]
 
 

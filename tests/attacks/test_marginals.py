@@ -64,7 +64,7 @@ def test_a_stack_has_the_features_of_each_table() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"order": 0}, "order must be a whole number"),
+        ({"order": 0}, "`order` must be a whole number"),
         ({"order": 5}, "order=5 is more than the 4 columns"),
         ({"marginals": "age+jbo"}, r"no column 'jbo' \(did you mean 'job'\?\)"),
         ({"classifier": "chose"}, "did you mean 'chosen'"),

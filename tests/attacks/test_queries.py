@@ -167,7 +167,7 @@ def test_too_few_queries_are_refused() -> None:
     with pytest.raises(SettingsError, match=r"max_queries=4 is too few for 3 columns.*at least 5"):
         TargetQueries(max_queries=4).check(game)
     TargetQueries(max_queries=5).check(game)
-    with pytest.raises(SettingsError, match="max_queries must be a whole number"):
+    with pytest.raises(SettingsError, match="`max_queries` must be a whole number"):
         TargetQueries(max_queries=0)
 
 

@@ -68,7 +68,7 @@ def test_a_stack_has_the_features_of_each_table() -> None:
 
 
 def test_bins_must_be_positive() -> None:
-    with pytest.raises(SettingsError, match="bins must be a whole number of at least 1"):
+    with pytest.raises(SettingsError, match="`bins` must be a whole number of at least 1"):
         TreeDensity(bins=0)
 
 

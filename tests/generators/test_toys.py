@@ -19,15 +19,19 @@ from dpaudit.model.schema import Schema
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import Generator
 from dpaudit_generators.toys import (
+    SLOW_SECONDS,
     Copycat,
     Dawdler,
     GaussianMarginals,
     LaplaceHistogram,
     NullGenerator,
     RandomisedResponse,
+    cell_counts,
+    contains,
+    domain_of,
+    geometric_noise,
+    opposite,
 )
-from dpaudit_generators.toys.counts import cell_counts, domain_of, geometric_noise
-from dpaudit_generators.toys.planted import SLOW_SECONDS, contains, opposite
 
 MIXED = Schema(
     columns=(

@@ -13,7 +13,7 @@ import pytest
 import dpaudit
 from dpaudit.bounds.clopper_pearson import clopper_pearson, event_bound, upper_limit, upper_limits
 from dpaudit.errors import SettingsError
-from dpaudit.mechanisms.features import Features, lowest_bits, table_of
+from dpaudit.mechanisms.events import Features, lowest_bits, table_of
 from dpaudit.results.verdict import Verdict
 
 DRAWS = 40_000

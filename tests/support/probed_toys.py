@@ -13,7 +13,7 @@ from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import Kind
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
-from dpaudit_generators.toys.planted import uniform_table, uniform_values
+from dpaudit_generators.toys import uniform_table, uniform_values
 
 Change = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 

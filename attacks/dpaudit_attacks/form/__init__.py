@@ -19,12 +19,11 @@ from dpaudit.plugins.protocols import FeatureName, FloatArray, GameView
 from dpaudit.plugins.release import release_names
 from dpaudit_attacks.classifiers import CHOSEN, ClassifierAttack
 from dpaudit_attacks.columns import ColumnStack, in_blocks, round_sums
-from dpaudit_attacks.form.dependence import DEPENDENCE, TRIPLES
 from dpaudit_attacks.form.known import AGREEMENT, KNOWN, NEAR_KNOWN
 from dpaudit_attacks.form.mixtures import MIXTURES
 from dpaudit_attacks.form.nearness import NEARNESS, WITHIN
 from dpaudit_attacks.form.numbers import BITS, DIGITS, MOMENTS, SPACING
-from dpaudit_attacks.form.relations import BETWEEN, RELATIONS, SUMS
+from dpaudit_attacks.form.relations import BETWEEN, DEPENDENCE, RELATIONS, SUMS, TRIPLES
 from dpaudit_attacks.form.rows import ABSENCE, CROWDS, ORDER, REPETITION
 from dpaudit_attacks.form.view import FeatureGroup, TableView
 

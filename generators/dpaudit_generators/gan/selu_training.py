@@ -15,8 +15,7 @@ from torch import Tensor
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit_generators.gan.settings import GanSettings
 from dpaudit_generators.gan.training import GAIN, GanTrainee, uniform_batches
-from dpaudit_generators.networks.architecture import Activation, Architecture, Descent, Layer
-from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.model import Activation, Architecture, Descent, Layer, Weights
 from dpaudit_generators.networks.source import Head, RecordSource, Streams
 from dpaudit_generators.networks.stack import (
     Networks,

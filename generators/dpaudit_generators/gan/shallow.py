@@ -5,7 +5,6 @@ Many of them are trained together.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.claim import CurveClaim, PrivacyClaim
 from dpaudit.model.encoding import encode, values_of, width
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_0, POSITIVE, check_number
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import (
     TableGenerator,
@@ -198,10 +198,8 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.clip < math.inf:
-            raise SettingsError(f"clip is {self.clip!r}: use a number above 0")
-        if not 0.0 <= self.penalty < math.inf:
-            raise SettingsError(f"penalty is {self.penalty!r}: use a number of at least 0")
+        check_number("clip", self.clip, POSITIVE)
+        check_number("penalty", self.penalty, AT_LEAST_0)
         given = (self.flaws,) if isinstance(self.flaws, str) else tuple(self.flaws)
         for flaw in given:
             if flaw not in list(GradientFlaw):
@@ -274,7 +272,7 @@ class DpGan(StackedGan, TracedGenerator[GanModel]):
     ) -> NetworkBatch[GanModel]:
         """As `fit_many`, on a table whose columns are the schema's, followed by an observer."""
         from dpaudit_generators.gan.training import ProjectionLog
-        from dpaudit_generators.toys.planted import opposite
+        from dpaudit_generators.toys import opposite
 
         log = None
         if self.target is not None:

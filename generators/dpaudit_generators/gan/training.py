@@ -27,8 +27,7 @@ from dpaudit_generators.gan.gradients import (
     scene,
 )
 from dpaudit_generators.gan.settings import DpSgd, GanLoss, GanSettings, GradientFlaw
-from dpaudit_generators.networks.architecture import Activation, Architecture, Descent, Layer
-from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.model import Activation, Architecture, Descent, Layer, Weights
 from dpaudit_generators.networks.source import Head, RecordSource, Streams
 from dpaudit_generators.networks.stack import LANES, Adam, Networks, draw_weights
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
@@ -10,14 +9,19 @@ from typing import ClassVar, Final, Self
 import numpy as np
 import pandas as pd
 
-from dpaudit.errors import SettingsError
 from dpaudit.model.encoding import encode, values_of, width
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_0, POSITIVE, check_number
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators.batches import TableGenerator, kept_rows, shares_of
 from dpaudit_generators.gan.settings import GanSettings
-from dpaudit_generators.networks.architecture import Activation
-from dpaudit_generators.networks.model import NetworkBatch, NetworkModel, Weights, perceptron
+from dpaudit_generators.networks.model import (
+    Activation,
+    NetworkBatch,
+    NetworkModel,
+    Weights,
+    perceptron,
+)
 
 _CACHED: Final = 2**19
 """Models that are trained together should hold at most this many numbers in a step."""
@@ -134,8 +138,7 @@ class WganGp(GanSettings, TableGenerator[ConditionalGanModel]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 <= self.penalty < math.inf:
-            raise SettingsError(f"penalty is {self.penalty!r}: use a number of at least 0")
+        check_number("penalty", self.penalty, AT_LEAST_0)
 
     @property
     def noisy_layer(self) -> tuple[float, float] | None:
@@ -213,10 +216,8 @@ class WganGpDpCritic(WganGp):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.clip < math.inf:
-            raise SettingsError(f"clip is {self.clip!r}: use a number above 0")
-        if not 0.0 <= self.noise < math.inf:
-            raise SettingsError(f"noise is {self.noise!r}: use a number of at least 0")
+        check_number("clip", self.clip, POSITIVE)
+        check_number("noise", self.noise, AT_LEAST_0)
 
     @property
     def noisy_layer(self) -> tuple[float, float]:

@@ -15,17 +15,15 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.claim import Claim, ConcentratedClaim, GaussianClaim, PrivacyClaim
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, check_number
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit_generators.batches import Domain, TracedGenerator, claim_of_model, record_bounds
-from dpaudit_generators.marginals.deviations import (
-    FEW,
-    AdaptiveDeviations,
-    DeviationTree,
-    with_more_bins,
-)
 from dpaudit_generators.marginals.release import (
+    FEW,
     ROOT,
+    AdaptiveDeviations,
     ChosenTree,
+    DeviationTree,
     PublicTree,
     Structure,
     TreeBatch,
@@ -33,6 +31,7 @@ from dpaudit_generators.marginals.release import (
     TreeTables,
     joint_counts,
     label_star,
+    with_more_bins,
 )
 
 if TYPE_CHECKING:
@@ -89,8 +88,8 @@ class Marginals(TracedGenerator[TreeModel]):
         if self.tree not in list(Structure):
             raise SettingsError(f"tree is {self.tree!r}: use {', '.join(Structure)}")
         object.__setattr__(self, "tree", Structure(self.tree))  # text from a command line
-        if self.bins is not None and (not isinstance(self.bins, int) or self.bins < 1):
-            raise SettingsError(f"bins is {self.bins!r}: use a whole number of at least 1")
+        if self.bins is not None:
+            check_number("bins", self.bins, AT_LEAST_1, whole=True)
         if sum(stated is not None for stated in (self.epsilon, self.mu, self.rho)) > 1:
             raise SettingsError("the budget is given twice: keep one of epsilon, mu and rho")
         of_label = self.tree in (Structure.LABEL, Structure.DEVIATIONS)

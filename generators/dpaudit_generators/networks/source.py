@@ -21,8 +21,7 @@ from torch import Tensor
 from dpaudit.model.encoding import layout
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.architecture import Activation, Architecture
-from dpaudit_generators.networks.model import Float32Array, Weights
+from dpaudit_generators.networks.model import Activation, Architecture, Float32Array, Weights
 from dpaudit_generators.networks.stack import PAIR, Networks, in_whole_vectors, padded, with_ones
 
 _PART: Final = 256

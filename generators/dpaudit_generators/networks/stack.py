@@ -24,16 +24,18 @@ import torch
 from torch import Tensor
 
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.architecture import (
+from dpaudit_generators.networks.model import (
+    SLOPE,
     Activation,
     Architecture,
     Descent,
+    Float32Array,
     Layer,
     Optimiser,
     Shortcut,
     Start,
+    Weights,
 )
-from dpaudit_generators.networks.model import SLOPE, Float32Array, Weights
 
 _CPU: Final = torch.device("cpu")
 _LEAST: Final = 1e-5  # added to the variance of a layer

@@ -20,6 +20,7 @@ from dpaudit.errors import DataError, SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.encoding import encode, values_of, width
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import AT_LEAST_1, BETWEEN_0_AND_1, POSITIVE, check_number
 from dpaudit.model.tables import load_table
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job
 from dpaudit.plugins.recorder import Reader, Recorder
@@ -166,12 +167,9 @@ class PateG(GanSettings, TracedGenerator[PateGModel]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.epsilon < np.inf:
-            raise SettingsError(f"epsilon is {self.epsilon!r}: use a number above 0")
-        if not 0.0 < self.delta < 1.0:
-            raise SettingsError(f"delta is {self.delta!r}: use a number in (0, 1)")
-        if self.labels < 1:
-            raise SettingsError(f"labels is {self.labels!r}: use at least 1")
+        check_number("epsilon", self.epsilon, POSITIVE)
+        check_number("delta", self.delta, BETWEEN_0_AND_1)
+        check_number("labels", self.labels, AT_LEAST_1, whole=True)
         _ = self._classes
         if self.public is not None:
             features = features_of(self.schema)

@@ -25,6 +25,7 @@ from dpaudit.errors import SettingsError
 from dpaudit.model.claim import PrivacyClaim
 from dpaudit.model.column import MISSING, Column, Kind
 from dpaudit.model.schema import Schema
+from dpaudit.model.setting import BETWEEN_0_AND_1, check_number
 from dpaudit_generators.batches import schema_of_data, shares_of
 from dpaudit_generators.pate import RandomBits, discrete_laplace
 from dpaudit_generators.pate_gan.mechanism import TaughtGenerator
@@ -241,8 +242,7 @@ class PateGan(TaughtGenerator):
             if value not in list(kind):
                 raise SettingsError(f"{name} is {value!r}: use {', '.join(kind)}")
             object.__setattr__(self, name, kind(value))  # text from a command line
-        if not 0.0 < self.release_share < 1.0:
-            raise SettingsError(f"release_share is {self.release_share!r}: use a number in (0, 1)")
+        check_number("release_share", self.release_share, BETWEEN_0_AND_1)
         if self._releases_proportions and (
             self.label is None or self.label.kind.numeric or len(self.schema.columns) < 2
         ):

@@ -12,9 +12,9 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,14 @@ import pandas as pd
 from dpaudit.errors import InputError
 from dpaudit.files import write_whole
 from dpaudit.model.claim import Neighbours, PrivacyClaim
-from dpaudit.model.encoding import encode_values, layout, table_of, values_of, values_of_table
+from dpaudit.model.encoding import encode_values, layout, values_of, values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.seeds import rng_of
-from dpaudit_generators.batches import Domain, TrainedTogether
+from dpaudit_generators.batches import Domain
 from dpaudit_generators.marginals import TreeModel
 from dpaudit_generators.marginals.release import ROOT, TreeTables
-from dpaudit_generators.networks.model import Weights, flat, logits
+from dpaudit_generators.networks.model import NetworkModel, logits
 
 if TYPE_CHECKING:
     from dpaudit_generators.networks.source import Head
@@ -54,28 +54,24 @@ _DAMAGE: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PateGanModel:
+class PateGanModel(NetworkModel):
     """A trained PATE-GAN, which is post-processing of noisy counts and released labels.
 
     Attributes:
         schema: The public schema with the bounds that the training used; scales the output back.
         weights: The generator's weights, W1, b1, W2, b2, ..., with a leading axis of one; empty if
             records are drawn from noisy marginals.
-        proportions: Released proportions of the label's classes; empty if labels are generated.
+        critic: The weights of the student, which learnt from released labels, in the same form;
+            empty in a loaded model whose sampling does not need it.
         claim: The generator's claim, and the source of this training's noise.
-        student: The weights of the critic that learnt from released labels, in the same form; empty
-            in a loaded model whose sampling does not need it.
+        proportions: Released proportions of the label's classes; empty if labels are generated.
         start: The noisy marginals that records are drawn from; None if a network makes them.
         released_numbers: The numbers that `released_facts` names; empty in a loaded model.
     """
 
-    schema: Schema
-    weights: Weights
+    claim: PrivacyClaim = field()
     proportions: Sequence[float]
-    claim: PrivacyClaim
-    student: Weights = ()
     start: TreeModel | None = None
-    released_numbers: tuple[float, ...] = ()
 
     @property
     def head(self) -> Head:
@@ -93,27 +89,43 @@ class PateGanModel:
         Raises:
             InputError: If the model was loaded from a file.
         """
-        if not self.student:
+        if not self.critic:
             raise InputError("a loaded PATE-GAN has no student: fit one")
         return self._logits(values_of_table(rows, self.schema))
 
     def _logits(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The student's logit of each row of values [n, d]."""
         rows = encode_values(values, self.schema).clip(0.0, 1.0)
-        return logits(self.student, rows[:, self.head.order])
+        return logits(self.critic, rows[:, self.head.order])
 
     def parameters(self) -> npt.NDArray[np.float64]:
         """All weights of generator and student, and shares of the marginals, flat."""
         shares = np.empty(0) if self.start is None else self.start.shares
-        return np.concatenate([flat([*self.weights, *self.student]), shares])
+        return np.concatenate([super().parameters(), shares])
 
-    def released(self) -> npt.NDArray[np.float64]:
-        """The numbers that the generator's `released_facts` names."""
-        return np.array(self.released_numbers, dtype=np.float64)
+    @classmethod
+    def values_of_many(
+        cls, models: Sequence[Self], n: int, seeds: Sequence[int | None]
+    ) -> FloatArray:
+        """Draws records of many models."""
+        if models[0].start is not None:
+            pairs = zip(models, seeds, strict=True)
+            return np.stack([model.weighted(n, seed=seed) for model, seed in pairs])
+        from dpaudit_generators.networks.source import sample
 
-    def sample(self, n: int, *, seed: int | None) -> pd.DataFrame:
-        """Draws `n` synthetic records with the scale and the types of the input."""
-        return table_of(PateGanBatch((self,)).sample_many(n, [seed])[0], self.schema)
+        rows = sample(
+            [model.weights for model in models],
+            models[0].head,
+            [model.proportions for model in models],
+            n,
+            seeds=seeds,
+        )
+        return np.stack(
+            [
+                values_of(mine.astype(np.float64), model.schema)
+                for mine, model in zip(rows, models, strict=True)
+            ]
+        )
 
     def weighted(
         self,
@@ -142,7 +154,7 @@ class PateGanModel:
             InputError: If the file cannot be written.
         """
         claim, path = self.claim, Path(path)
-        weights = self.weights if self.start is None else self.student
+        weights = self.weights if self.start is None else self.critic
         document = {
             "format": FORMAT,
             "schema": self.schema.to_document(),
@@ -217,44 +229,6 @@ class PateGanModel:
             raise
         except _DAMAGE as error:
             _refuse(path, f"it is damaged ({type(error).__name__}: {error})")
-
-
-@dataclass(frozen=True, eq=False)
-class PateGanBatch(TrainedTogether[PateGanModel]):
-    """PATE-GANs that were trained together.
-
-    Attributes:
-        models: The models, in the order of their jobs.
-    """
-
-    def sample_many(self, n: int, seeds: Sequence[int | None]) -> npt.NDArray[np.float64]:
-        """Draws records of all models.
-
-        Args:
-            n: Number of records of each model.
-            seeds: One for each model; None means the system's entropy.
-
-        Returns:
-            Values [M, n, d], as `dpaudit.model.encoding.values_of` gives them.
-        """
-        if self.models[0].start is not None:
-            pairs = zip(self.models, seeds, strict=True)
-            return np.stack([model.weighted(n, seed=seed) for model, seed in pairs])
-        from dpaudit_generators.networks.source import sample
-
-        rows = sample(
-            [model.weights for model in self.models],
-            self.models[0].head,
-            [model.proportions for model in self.models],
-            n,
-            seeds=seeds,
-        )
-        return np.stack(
-            [
-                values_of(mine.astype(np.float64), model.schema)
-                for mine, model in zip(rows, self.models, strict=True)
-            ]
-        )
 
 
 CHOICES: Final = 2
@@ -356,7 +330,7 @@ def _model(
         0.0 <= share <= 1.0 for share in proportions
     ):
         raise ValueError("the proportions do not fit the label")
-    model = PateGanModel(schema=schema, weights=(), proportions=proportions, claim=claim)
+    model = PateGanModel(schema=schema, weights=(), critic=(), proportions=proportions, claim=claim)
     if ("start" in document) != (shares is not None):
         raise ValueError("the marginals are not whole")
     if shares is None:
@@ -364,7 +338,7 @@ def _model(
         return replace(model, weights=weights)
     _check_weights(weights, more_than=0, inputs=model.head.width, outputs=1)
     start = _start(document["start"], schema, shares, claim)
-    return replace(model, student=weights, start=start)
+    return replace(model, critic=weights, start=start)
 
 
 def _start(

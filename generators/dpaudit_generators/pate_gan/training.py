@@ -18,8 +18,7 @@ from dpaudit.account import LabelBudget, LabelPlan
 from dpaudit.model.encoding import encode_values
 from dpaudit.seeds import rng_of
 from dpaudit_generators.marginals import TreeModel
-from dpaudit_generators.networks.architecture import Activation, Architecture, Descent
-from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.model import Activation, Architecture, Descent, Weights
 from dpaudit_generators.networks.source import Head, Noise, RecordSource, Streams
 from dpaudit_generators.networks.stack import (
     Networks,

@@ -21,7 +21,7 @@ from dpaudit.account import Mechanism
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.architecture import Descent, Layer
+from dpaudit_generators.networks.model import Descent, Layer
 from dpaudit_generators.networks.stack import Networks, padded, steepness, with_ones
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.published.recipes import Recipe, Switch

@@ -19,8 +19,7 @@ from dpaudit.account.moments import Deviation, algorithm_1_moments, data_indepen
 from dpaudit.plugins.protocols import BoolArray, FloatArray, IntArray
 from dpaudit.plugins.recorder import NoiseOn, Reader, Recorder, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.architecture import Layer
-from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.model import Layer, Weights
 from dpaudit_generators.networks.stack import Networks
 from dpaudit_generators.published.recipes import EQUAL_PARTS, Recipe, Switch
 from dpaudit_generators.published.source import Feed, PublishedRecordSource

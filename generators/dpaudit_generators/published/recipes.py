@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from dpaudit.errors import SettingsError
 from dpaudit.formatting import did_you_mean
-from dpaudit_generators.networks.architecture import (
+from dpaudit_generators.networks.model import (
     Activation,
     Architecture,
     Descent,

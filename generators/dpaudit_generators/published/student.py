@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from dpaudit.plugins.protocols import BoolArray, IntArray
-from dpaudit_generators.networks.architecture import Layer
-from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.model import Layer, Weights
 from dpaudit_generators.networks.source import Streams
 from dpaudit_generators.networks.stack import (
     Networks,

@@ -20,8 +20,7 @@ from torch import Tensor
 from dpaudit.plugins.protocols import FloatArray, IntArray
 from dpaudit.plugins.recorder import Reader, Recorder
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.architecture import Layer
-from dpaudit_generators.networks.model import flat
+from dpaudit_generators.networks.model import Layer, flat
 from dpaudit_generators.networks.stack import Networks, cross_entropy, with_ones
 from dpaudit_generators.pate import IndexArray, cells
 from dpaudit_generators.published.recipes import Larger, Recipe, Switch

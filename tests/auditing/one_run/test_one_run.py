@@ -51,7 +51,7 @@ from dpaudit.plugins.registry import carry
 from dpaudit.report.render import render_html, render_markdown
 from dpaudit.results.outcomes import OneRunOutcome
 from dpaudit.results.result import result_schema
-from dpaudit_generators.toys.counts import LaplaceHistogram
+from dpaudit_generators.toys import LaplaceHistogram
 
 CANARIES = 100
 ONE_RUN: dict[str, Any] = {"one_run": True, "canaries": CANARIES, "jobs": 1}

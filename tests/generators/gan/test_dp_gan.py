@@ -303,16 +303,16 @@ def test_tables_fit_the_schema_and_follow_their_seed() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rounds": 0}, "rounds is 0"),
+        ({"rounds": 0}, "`rounds` must be a whole number of at least 1, got 0"),
         ({"rate": 0.0}, "`rate` must be a number in"),
         ({"rate": 1.5}, "`rate` .* got 1.5"),
         ({"epsilon": 0.0}, "`epsilon` must be a number above 0"),
         ({"delta": 0.0}, "delta"),
-        ({"clip": 0.0}, "clip is 0"),
-        ({"penalty": -1.0}, "penalty is -1"),
+        ({"clip": 0.0}, "`clip` must be a number above 0"),
+        ({"penalty": -1.0}, "`penalty` must be a number of at least 0"),
         ({"flaws": "none"}, "flaws has 'none'"),
-        ({"generator_hidden": [0]}, "generator_hidden is"),
-        ({"learning_rate": 0}, "learning_rate is 0"),
+        ({"generator_hidden": [0]}, "`generator_hidden` must be a whole number"),
+        ({"learning_rate": 0}, "`learning_rate` must be a number above 0"),
         ({"betas": [1.0, 0.5]}, "betas is"),
     ],
 )

@@ -23,7 +23,7 @@ from dpaudit_generators.gan.selu_training import (
     critic_loss,
     scores,
 )
-from dpaudit_generators.networks.architecture import Activation, Architecture, Descent
+from dpaudit_generators.networks.model import Activation, Architecture, Descent
 from dpaudit_generators.networks.source import Streams
 from dpaudit_generators.networks.stack import Networks, draw_weights, with_ones
 

@@ -13,8 +13,8 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.encoding import values_of_table
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
-from dpaudit_generators.marginals import Marginals, Structure, deviations
-from dpaudit_generators.marginals.deviations import AdaptiveDeviations, DeviationTree
+from dpaudit_generators.marginals import Marginals, Structure, release
+from dpaudit_generators.marginals.release import AdaptiveDeviations, DeviationTree
 
 SCHEMA = Schema(
     columns=(
@@ -85,8 +85,7 @@ def test_each_step_is_drawn_once(seed: int | None, monkeypatch: pytest.MonkeyPat
         opened.append((given, purpose))
         return np.random.default_rng(len(opened))
 
-    monkeypatch.setattr(deviations, "rng_of", noted)
-    monkeypatch.setattr(deviations, "rng_of", noted)
+    monkeypatch.setattr(release, "rng_of", noted)
     model = generator().fit(people(ill=9), seed=seed)
     assert opened == [(seed, "columns"), (seed, "deviations")]
     classes = model.released()[:2] * tree().few.label_scale

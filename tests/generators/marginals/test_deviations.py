@@ -21,8 +21,13 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, IntArray, Job, World
 from dpaudit_generators.batches import Domain
 from dpaudit_generators.marginals import Marginals, Structure
-from dpaudit_generators.marginals.deviations import Centre, DeviationTree
-from dpaudit_generators.marginals.release import TreeTables, joint_counts, onto_simplex
+from dpaudit_generators.marginals.release import (
+    Centre,
+    DeviationTree,
+    TreeTables,
+    joint_counts,
+    onto_simplex,
+)
 
 SCHEMA = Schema(
     columns=(

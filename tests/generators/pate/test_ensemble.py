@@ -32,9 +32,9 @@ from dpaudit_generators.pate import (
     Classifier,
     Pate,
     TorchClassifier,
+    fit_voter,
     labelled,
 )
-from dpaudit_generators.pate.ensemble import fit_voter
 
 Rows = npt.NDArray[np.float64]
 COLOURS = ("red", "green", "blue")

@@ -18,7 +18,7 @@ from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World
 from dpaudit.results.verdict import Verdict
 from dpaudit_generators.gan.selu_training import evidence, student_loss
-from dpaudit_generators.networks.architecture import Activation, Architecture
+from dpaudit_generators.networks.model import Activation, Architecture
 from dpaudit_generators.networks.stack import Networks, draw_weights, with_ones
 from dpaudit_generators.pate_g import PateG
 

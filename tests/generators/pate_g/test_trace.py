@@ -13,8 +13,8 @@ from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
 from dpaudit.trace import Severity, TraceReport, trace
 from dpaudit.trace.trainings import Collector
-from dpaudit_generators.pate import ensemble
-from dpaudit_generators.pate.release import IndexArray
+from dpaudit_generators import pate
+from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_g import PateG
 
 SCHEMA = Schema(
@@ -99,7 +99,7 @@ def all_rows(rows: Any, *, teachers: int, key: bytes) -> tuple[IndexArray, ...]:
 def test_teachers_on_the_wrong_rows_are_named(
     cells: Any, id_: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ensemble, "cells", cells)
+    monkeypatch.setattr(pate, "cells", cells)
     assert violations(traced()) == {id_}
 
 

@@ -19,8 +19,7 @@ from dpaudit.model.encoding import table_of
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import Job, World, trains_many
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.architecture import Architecture
-from dpaudit_generators.networks.model import Weights
+from dpaudit_generators.networks.model import Architecture, Weights
 from dpaudit_generators.networks.source import Head, Streams
 from dpaudit_generators.networks.stack import Networks, draw_weights
 from dpaudit_generators.pate import IndexArray, LabelRelease, LabelReleases

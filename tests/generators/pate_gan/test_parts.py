@@ -18,7 +18,7 @@ from dpaudit.model.encoding import decode, encode, layout, width
 from dpaudit.model.schema import Schema
 from dpaudit.seeds import rng_of
 from dpaudit_generators.batches import schema_of_data
-from dpaudit_generators.networks.architecture import Activation, Architecture, Descent
+from dpaudit_generators.networks.model import Activation, Architecture, Descent
 from dpaudit_generators.networks.source import Head, RecordSource, Streams
 from dpaudit_generators.networks.stack import (
     Networks,

@@ -164,7 +164,7 @@ def test_a_model_holds_no_data() -> None:
     generator = _small()
     model = generator.fit(data, seed=1)
     assert isinstance(model, Model)
-    own = {"schema", "weights", "student", "start", "released_numbers", "proportions", "claim"}
+    own = {"schema", "weights", "critic", "start", "released_numbers", "proportions", "claim"}
     assert set(vars(model)) == own
     pickled = cloudpickle.dumps(model)
     values = data["income"].dropna().to_numpy()
@@ -306,16 +306,19 @@ def test_fewer_records_than_teachers_are_refused_before_training_but_never_in_it
         ({"delta": 0.0}, "delta` must be a number in"),
         ({"teachers": 0}, "`teachers` must be a whole number of at least 1"),
         ({"bounds": "public"}, "bounds is 'public': use schema, private, data"),
-        ({"release_share": 1.0}, "release_share is 1.0"),
+        ({"release_share": 1.0}, r"`release_share` must be a number in \(0, 1\)"),
         ({"label_proportions": "private"}, "needs a schema that names a label column"),
         ({"epsilon": 0.01, "accuracy": 0.9}, "pays for no label: one label"),
-        ({"batch": 0}, "batch is 0: use a whole number of at least 1"),
-        ({"rounds": 1.5}, "rounds is 1.5"),
-        ({"generator_hidden": 64}, "generator_hidden is 64: give each layer a width of at least 1"),
-        ({"teacher_hidden": [8, 0]}, r"teacher_hidden is \[8, 0\]"),
+        ({"batch": 0}, "`batch` must be a whole number of at least 1, got 0"),
+        ({"rounds": 1.5}, "`rounds` must be a whole number .* got 1.5"),
+        ({"generator_hidden": 64}, "generator_hidden is 64: give each layer's width"),
+        (
+            {"teacher_hidden": [8, 0]},
+            "`teacher_hidden` must be a whole number of at least 1, got 0",
+        ),
         ({"replay": 1}, "replay is 1: use true or false"),
         ({"betas": [0.5, 1.0]}, r"betas is \[0.5, 1.0\]: use two numbers"),
-        ({"learning_rate": 0.0}, "learning_rate is 0.0"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be a number above 0"),
     ],
 )
 def test_senseless_settings_are_refused(change: dict[str, Any], message: str) -> None:

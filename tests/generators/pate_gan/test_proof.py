@@ -23,7 +23,7 @@ from dpaudit.model.gaussian import gaussian_delta
 from dpaudit.model.schema import Schema
 from dpaudit.plugins.protocols import FloatArray, Job
 from dpaudit_generators import pate
-from dpaudit_generators.marginals import Marginals, TreeBatch, deviations, release
+from dpaudit_generators.marginals import Marginals, TreeBatch, release
 from dpaudit_generators.networks.stack import Networks
 from dpaudit_generators.pate import IndexArray
 from dpaudit_generators.pate_gan import PateGan, PateGanMarginals, PateGanModel, training
@@ -120,7 +120,7 @@ def public(gan: TaughtGenerator, data: pd.DataFrame) -> list[Any]:
     trace = Trace(gan, data)
     return [
         *(len(trace.owned), gan.plan, gan.claim, trace.shapes, trace.asked, trace.batches.shape),
-        [weight.shape for weight in (*trace.model.weights, *trace.model.student)],
+        [weight.shape for weight in (*trace.model.weights, *trace.model.critic)],
         *(trace.model.parameters().shape, trace.model.released().shape),
     ]
 
@@ -386,7 +386,7 @@ def most_moved(gan: TaughtGenerator) -> float:
     """The most that a record of fifty moves the deviations by, over their radius."""
     assert gan.marginals is not None
     mechanism = gan.marginals.mechanism
-    assert isinstance(mechanism, deviations.AdaptiveDeviations)
+    assert isinstance(mechanism, release.AdaptiveDeviations)
     rng = np.random.default_rng(4)
     moved = []
     for tree in (mechanism.few, mechanism.many):
@@ -406,7 +406,7 @@ def test_p9_a_record_moves_the_deviations_by_at_most_their_radius(
     gan = PateGanMarginals(schema=replace(SCHEMA, label="c"), **GIVEN)
     assert 0.99 < most_moved(gan) <= 1.0 + 1e-12
     # It would notice records that are not scaled down.
-    monkeypatch.setattr(deviations, "_clip_factors", lambda norms, radius: np.ones(len(norms)))
+    monkeypatch.setattr(release, "_clip_factors", lambda norms, radius: np.ones(len(norms)))
     assert most_moved(gan) > 1.1
 
 

@@ -14,7 +14,7 @@ from torch.nn.functional import relu
 from dpaudit.account import Mechanism
 from dpaudit.plugins.recorder import NoiseOn, Reader, Stage
 from dpaudit.seeds import rng_of
-from dpaudit_generators.networks.architecture import Activation, Architecture, Start
+from dpaudit_generators.networks.model import Activation, Architecture, Start
 from dpaudit_generators.networks.stack import draw_weights
 from dpaudit_generators.published import critic, recipes
 from dpaudit_generators.published.critic import (

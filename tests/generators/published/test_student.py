@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from dpaudit_generators.networks.architecture import (
+from dpaudit_generators.networks.model import (
     Activation,
     Architecture,
     Descent,
     Layer,
     Shortcut,
     Start,
+    flat,
 )
-from dpaudit_generators.networks.model import flat
 from dpaudit_generators.networks.stack import Adam, Networks, draw_weights, steepness, with_ones
 from dpaudit_generators.published import recipes
 from dpaudit_generators.published.recipes import Loss
