@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import reprlib
 import signal
 import sysconfig
 import textwrap
 import traceback
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +29,7 @@ _INSTALLED: Final = {"site-packages", "dist-packages"}
 _OWN: Final = os.path.realpath(os.path.dirname(__file__)) + os.sep
 _STDLIB: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
 _LONGEST_CHAIN: Final = 10
+_ARE_SHOWN: Final = ContextVar("whether messages quote private values", default=False)
 _CAUSE: Any = BaseException.__dict__["__cause__"]  # a subclass may do anything when it is asked
 _TRACEBACK: Any = BaseException.__dict__["__traceback__"]
 
@@ -220,6 +224,22 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """A number of things, as "1 record" or "3 records"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@contextmanager
+def show_values() -> Iterator[None]:
+    """Lets messages quote private values; elsewhere they name rows, because they end up in logs."""
+    token = _ARE_SHOWN.set(True)
+    try:
+        yield
+    finally:
+        _ARE_SHOWN.reset(token)
+
+
+def quote(value: object) -> str:
+    """How a message shows a private value, after its row: `: 'abc'`, or nothing by default."""
+    plain = value.item() if hasattr(value, "item") else value
+    return f": {reprlib.repr(plain)}" if _ARE_SHOWN.get() else ""
 
 
 def listed(names: Collection[object], most: int = 3, *, separator: str = ", ") -> str:

@@ -79,6 +79,7 @@ class RunOptions:
 
 
 @guard
+@options.shows_values
 @options.takes_settings()
 def audit(
     *,

@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
 import typer
 
+from dpaudit import formatting
 from dpaudit.auditing.games import Keyword, audit_settings, keywords, keywords_in
 from dpaudit.auditing.settings import AuditSettings, Machine, Outputs
 from dpaudit.cli.command import SET, TABLE_ENDINGS, option
@@ -234,14 +236,34 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
         with csv_written(separator, encoding):
             return command(**values)
 
+    _add_options(run, command, {"separator": (Separator, None), "encoding": (Encoding, None)})
+    return shows_values(run)
+
+
+def shows_values(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorates a command with the hidden option that lets its errors quote private values."""
+    says = "Quote private values in errors, beside their rows."
+    shown = option("--show-values", help=says, panel=Panel.OUTPUT, hidden=True)
+
+    @functools.wraps(command)
+    def run(*, show_values: bool = False, **values: Any) -> None:
+        with formatting.show_values() if show_values else nullcontext():
+            return command(**values)
+
+    _add_options(run, command, {"show_values": (Annotated[bool, shown], False)})
+    return run
+
+
+def _add_options(
+    run: Callable[..., None], command: Callable[..., None], added: Mapping[str, tuple[Any, object]]
+) -> None:
+    """Gives a command's wrapper its signature and these options, each with its default."""
     given = inspect.signature(command, eval_str=True)
-    how = {"separator": Separator, "encoding": Encoding}
     shown = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
-        for name, option in how.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option)
+        for name, (option, default) in added.items()
     ]
     vars(run)["__signature__"] = given.replace(parameters=[*given.parameters.values(), *shown])
-    return run
 
 
 def takes_settings(

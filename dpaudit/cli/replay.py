@@ -91,6 +91,7 @@ class SearchOptions:
 
 
 @guard
+@options.shows_values
 @options.takes_settings(
     *("parameters", "links", "epsilon", "delta", "mu", "rho", "curve", "neighbours", "unit"),
     *("max_rows_per_unit", "separator", "encoding"),

@@ -226,6 +226,7 @@ class ReleaseOptions:
 
 
 @guard
+@options.shows_values
 @options.takes_settings()
 def audit_data(
     *,

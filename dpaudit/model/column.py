@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SchemaError
-from dpaudit.formatting import counted, did_you_mean, listed
+from dpaudit.formatting import counted, did_you_mean, listed, quote
 from dpaudit.model import dates
 from dpaudit.model.claim import StatedClaim
 
@@ -152,14 +152,14 @@ class Column:
     def problems(self, values: pd.Series[Any]) -> list[str]:
         """Everything in values [n] that contradicts this column; empty if they fit.
 
-        Rows are named, values are not: they are private, and messages end up in logs.
+        Rows are named, values only under `dpaudit.formatting.show_values`.
         """
 
         def describe(bad: npt.NDArray[np.bool_], problem: str) -> list[str]:
             if not bad.any():
                 return []
             row, count = int(np.flatnonzero(bad)[0]), int(bad.sum())
-            where = f"({count} row(s), first at row {row})"
+            where = f"({count} row(s), first at row {row}{quote(values.iloc[row])})"
             return [f"column {self.name!r}: a value {problem} {where}"]
 
         missing = np.asarray(values.isna(), dtype=bool)
@@ -375,7 +375,7 @@ def as_numbers(values: pd.Series[Any]) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError):
         numbers = pd.to_numeric(values, errors="coerce")
         rows = np.flatnonzero(numbers.isna() & values.notna())
-        where = f"({len(rows)} row(s), first at row {rows[0]})"
+        where = f"({len(rows)} row(s), first at row {rows[0]}{quote(values.iloc[rows[0]])})"
         raise SchemaError(f"column {values.name!r}: a value is not a number {where}") from None
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import SchemaError
+from dpaudit.formatting import quote
 
 TIMESTAMP: Final = "timestamp"
 """The form of dates that are no text, but pandas' own."""
@@ -122,9 +123,10 @@ def days_of(values: pd.Series[Any], form: str) -> npt.NDArray[np.float64]:
         days[present[~is_text]] = np.where(numbers.isna(), _days(stamps), numbers)
     bad = np.isnan(days) & values.notna().to_numpy(dtype=bool)
     if bad.any():
+        row = int(np.flatnonzero(bad)[0])
         raise SchemaError(
-            f"column {values.name!r}: row {int(np.flatnonzero(bad)[0])} is not a date"
-            f"{f' of the form {form}' if '%' in form else ''}"
+            f"column {values.name!r}: row {row} is not a date"
+            f"{f' of the form {form}' if '%' in form else ''}{quote(values.iloc[row])}"
         )
     return days
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.errors import SchemaError
-from dpaudit.formatting import listed
+from dpaudit.formatting import listed, quote
 from dpaudit.model.column import (
     LARGEST_WHOLE,
     Category,
@@ -261,7 +261,7 @@ def _why_no_categories(name: str, values: pd.Series[Any], texts: list[str]) -> s
     if len(strange) <= few:
         row = np.flatnonzero(values.isin(strange[:1]))
         what = (
-            f"is text because of row {row[0]}, else {kind}"
+            f"is text because of row {row[0]}{quote(strange[0])}, else {kind}"
             if len(row)
             else "holds numbers too large"
         )

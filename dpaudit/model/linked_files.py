@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import DataError, SchemaError, SettingsError
-from dpaudit.formatting import counted, did_you_mean
+from dpaudit.formatting import counted, did_you_mean, quote
 from dpaudit.model.column import Unit
 from dpaudit.model.linked_tables import KEY, PARENT, TABLE, Link, LinkedTables, check_tree, key_text
 from dpaudit.model.schema import Schema
@@ -160,14 +160,15 @@ def _check_link(link: Link, tables: Mapping[str, pd.DataFrame]) -> None:
     if len(repeated):
         raise DataError(
             f"{link.parent}.{link.key} is not a key: {counted(len(repeated), 'row')} with the "
-            f"value of an earlier row, the first is row {repeated[0]}; drop these rows, or link to "
-            "a column that identifies every row"
+            f"value of an earlier row, the first is row {repeated[0]}{quote(keys[repeated[0]])}; "
+            "drop these rows, or link to a column that identifies every row"
         )
     orphans = np.flatnonzero(~references.isin(keys))
     if len(orphans):
         raise DataError(
             f"link {link}: {counted(len(orphans), 'row')} of {link.child} without a row of "
-            f"{link.parent}, the first is row {orphans[0]}; drop these rows, or add their parents"
+            f"{link.parent}, the first is row {orphans[0]}{quote(references[orphans[0]])}; drop "
+            "these rows, or add their parents"
         )
 
 
