@@ -242,7 +242,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 def shows_values(command: Callable[..., None]) -> Callable[..., None]:
     """Decorates a command with the hidden option that lets its errors quote private values."""
-    says = "Quote private values in errors, beside their rows."
+    says = "Quote private values in errors, next to their rows."
     shown = option("--show-values", help=says, panel=Panel.OUTPUT, hidden=True)
 
     @functools.wraps(command)

@@ -407,7 +407,7 @@ def test_bounds_from_data_scale_the_output() -> None:
 def test_refusals_and_fixes() -> None:
     with pytest.raises(SettingsError, match="did you mean 'no-pate'"):
         SwitchedPateGan(schema=SCHEMA, also="nopate")
-    with pytest.raises(SettingsError, match=r"gamma`? is 0\.0"):
+    with pytest.raises(SettingsError, match=r"`gamma` must be a number above 0, got 0\.0"):
         SwitchedPateGan(schema=SCHEMA, gamma=0.0)
     with pytest.raises(SettingsError, match="penalty-from-teachers needs no-pate"):
         SwitchedPateGan(schema=SCHEMA, also="penalty-from-teachers")
