@@ -168,7 +168,7 @@ def main() -> NoReturn:
     Foreign code may neither end the program, whose exit code would then mean nothing, nor keep it
     from ending.
     """
-    if _TRAIN_HERE.intersection(sys.argv):
+    if _TRAIN_HERE.intersection(sys.argv[1:2]):
         go_on_apart()
     refuse_exits()
     _occupy_streams()

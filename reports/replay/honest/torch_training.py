@@ -180,7 +180,7 @@ class TorchTopTwo(BitsModel):
 
     def fit(self, data: pd.DataFrame, *, seed: int) -> TorchTopTwo:
         """Adds Gaussian noise and takes the top two."""
-        votes = torch.tensor(data[list(self.columns)].sum().to_numpy(), dtype=torch.float64)
+        votes = torch.tensor(data[list(self.columns)].sum().to_numpy(dtype=np.float64))
         noise = torch.randn(
             BITS, generator=generator_of(seed), dtype=torch.float64
         )  # fault: torch-top
