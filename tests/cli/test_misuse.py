@@ -44,7 +44,7 @@ WRONG = {
         "--set row=3: write NAME=VALUE (did you mean 'rows'?); NAME is one of after-replay, "
         "bound, canaries, confidence, curve, encoding, engine, ignore-bits, junit, links, "
         "max-rows-per-unit, mu, multiplicity, neighbours-file, probe, rho, rows, scheduler, "
-        "secret, separator, threshold, time-one, trial-timeout, unit, worker-memory"
+        "secret, separator, show-values, threshold, time-one, trial-timeout, unit, worker-memory"
     ),
     "audit null --set rows=many": (
         "--set rows must be a whole number, not many; see dpaudit audit --help"
