@@ -227,25 +227,21 @@ def _search_index(
     index.train(np.ascontiguousarray(reference[::step]))
     index.add(reference)
     index.nprobe = min(max(_SEARCHED, _MOST_SEARCHED // lists), lists)
+    indices = np.empty((len(queries), neighbours), dtype=np.int64)
 
-    def search(start: int) -> IntArray:
+    def search(start: int) -> int:
         asked = queries[start : start + _QUERIES_AT_ONCE]
         apart, nearby = index.quantizer.search(asked, index.nprobe)
         # Queries list by list: each list stays in the cache, which needs a third of the time.
         order = np.argsort(nearby[:, 0])
-        rows = np.empty((len(asked), neighbours), dtype=np.int64)
-        rows[order] = index.search_preassigned(
-            asked[order], neighbours, nearby[order], apart[order]
-        )[1]
-        return rows
+        rows = index.search_preassigned(asked[order], neighbours, nearby[order], apart[order])[1]
+        indices[start + order] = rows
+        return start + len(asked)
 
     # Each thread searches alone, because FAISS's own threads spin while they wait.
-    blocks, starts = [], range(0, len(queries), _QUERIES_AT_ONCE)
     with ThreadPool(loky.cpu_count(), faiss.omp_set_num_threads, (1,)) as threads:
-        for start, rows in zip(starts, threads.imap(search, starts), strict=True):
-            blocks.append(rows)
-            on_share(min(1, (start + len(rows)) / len(queries)))
-    indices = np.concatenate(blocks)
+        for answered in threads.imap(search, range(0, len(queries), _QUERIES_AT_ONCE)):
+            on_share(answered / len(queries))
     # Lists with too few rows leave places empty, at -1: the row found before fills them.
     for place in range(1, neighbours):
         empty = indices[:, place] < 0

@@ -597,16 +597,26 @@ def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
 
 
 def check_limits(fits: Fits, findings: ReplayFindings) -> None:
-    """Says of a sum that is too large why a proof by composition may charge less, if it may.
+    """Says of a sum that is too large why a proof by composition may charge less, if it may."""
+    spent = findings.charged
+    if spent.is_upper_limit or not is_overspent(fits.spec.claim, spent):
+        return
+    why = _find_why_less(fits, findings)
+    if why is not None:
+        findings.spent = findings.spent.limited(why)
+        findings.spent_by_noise = findings.spent_by_noise.limited(why)
+
+
+def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
+    """Why a proof by composition may charge less than the sum; None if nothing says so.
 
     A line whose number of answers follows the answers, as where noise is drawn again until a value
     is valid, may be charged once. And if the release stays where all answers of a line, or all of
     the fit, move alike, it shows at most their differences, such as the place of the largest.
     """
-    spent, pilot = findings.charged, findings.pilots[1]
-    if spent.is_upper_limit or not is_overspent(fits.spec.claim, spent):
-        return
-    charged = {line.place for line in spent.lines if line.share > 0}
+    pilot = findings.pilots[1]
+    charged = {line.place for line in findings.charged.lines if line.share > 0}
+    answers = _count_answers(pilot, charged)
     known = [step for step in pilot.noisy if step.laws is not None]
     moving = list(dict.fromkeys(step.site for step in pilot.moving))[:_MOST_LIFTED]
     groups = [[step for step in known if step.site == site] for site in moving]
@@ -616,7 +626,7 @@ def check_limits(fits: Fits, findings: ReplayFindings) -> None:
 
     def counts_follow(other: Transcript) -> bool:
         is_whole = other.parting is None and set(other.failures) <= {None, "ended"}
-        return is_whole and _count_answers(other, charged) != _count_answers(pilot, charged)
+        return is_whole and _count_answers(other, charged) != answers
 
     def is_level_shown(other: Transcript) -> bool:
         release = fits.release_of(other, World.IN)
@@ -624,7 +634,6 @@ def check_limits(fits: Fits, findings: ReplayFindings) -> None:
             return True
         return bool(set(differing_places(first, release)) - findings.without)
 
-    why = None
     for own in filter(None, groups):
         fits.say(f"the same replay, with answers of {own[0].site} moved alike")
         far = np.ceil(max(np.max(step.scales.inside) for step in own))
@@ -635,26 +644,17 @@ def check_limits(fits: Fits, findings: ReplayFindings) -> None:
             for lift in _LIFTS
         ]
         if any(map(counts_follow, each)):
-            why = _REDRAWN
-        elif not any(map(is_level_shown, each)):
-            why = IF_RELEASED
-        if why is not None:
-            break
-    others = [
-        other
-        for other in findings.pilots
-        if _count_answers(other, charged) != _count_answers(pilot, charged)
-    ]
-    for other in others[:_MOST_LIFTED] if why is None else ():
+            return _REDRAWN
+        if not any(map(is_level_shown, each)):
+            return IF_RELEASED
+    others = [other for other in findings.pilots if _count_answers(other, charged) != answers]
+    for other in others[:_MOST_LIFTED]:
         fits.say("the same replay, with the answers of another one")
         values = {step.key: step.answer for step in other.noisy}
         chosen = {choice.key: choice.sides or tuple(choice.places) for choice in other.choices}
         if counts_follow(replay_second_pilot(fits, values=values, chosen=chosen, most_draws=most)):
-            why = _REDRAWN
-            break
-    if why is not None:
-        findings.spent = findings.spent.limited(why)
-        findings.spent_by_noise = findings.spent_by_noise.limited(why)
+            return _REDRAWN
+    return None
 
 
 def _count_answers(transcript: Transcript, places: Collection[str]) -> dict[str, int]:

@@ -266,7 +266,7 @@ class NextStep(NamedTuple):
 
     Attributes:
         why: The reason, in a sentence or two.
-        command: The command; empty if there is none.
+        command: The command, or an empty text.
         then: Advice on the audit after it, in a line; None if no other audit is proposed.
         cost: The cost of the command if it is high and known; else empty.
     """

@@ -446,7 +446,7 @@ class LaplaceHistogram:
 
     Attributes:
         schema: The public schema.
-        column: Name of the counted column; by default the label, or if there is none the column
+        column: Name of the counted column; by default the label, and without a label the column
             with the smallest domain.
         epsilon: The epsilon that it claims and has.
 
