@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -610,13 +610,14 @@ def check_limits(fits: Fits, findings: ReplayFindings) -> None:
 def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
     """Why a proof by composition may charge less than the sum; None if nothing says so.
 
-    A line whose number of answers follows the answers, as where noise is drawn again until a value
-    is valid, may be charged once. And if the release stays where all answers of a line, or all of
-    the fit, move alike, it shows at most their differences, such as the place of the largest.
+    A line at which the number of steps that the record moves follows the answers, as where noise is
+    drawn again until a value is valid, may be charged once. And if the release stays where all
+    answers of a line, or all of the fit, move alike, it shows at most their differences, such as
+    the place of the largest.
     """
     pilot = findings.pilots[1]
-    charged = {line.place for line in findings.charged.lines if line.share > 0}
-    answers = _count_answers(pilot, charged)
+    charged = [line.place for line in findings.charged.lines if line.share > 0]
+    counts = _count_answers(pilot, charged)
     known = [step for step in pilot.noisy if step.laws is not None]
     moving = list(dict.fromkeys(step.site for step in pilot.moving))[:_MOST_LIFTED]
     groups = [[step for step in known if step.site == site] for site in moving]
@@ -624,9 +625,13 @@ def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
         groups.append(known)
     first, most = fits.release_of(pilot, World.IN), 1000 + 50 * sum(pilot.draws.values())
 
+    def differs(other: Transcript) -> bool:
+        pairs = zip(counts, _count_answers(other, charged), strict=True)
+        return any(own.answers != its.answers and own.moved != its.moved for own, its in pairs)
+
     def counts_follow(other: Transcript) -> bool:
         is_whole = other.parting is None and set(other.failures) <= {None, "ended"}
-        return is_whole and _count_answers(other, charged) != answers
+        return is_whole and differs(other)
 
     def is_level_shown(other: Transcript) -> bool:
         release = fits.release_of(other, World.IN)
@@ -647,8 +652,7 @@ def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
             return _REDRAWN
         if not any(map(is_level_shown, each)):
             return IF_RELEASED
-    others = [other for other in findings.pilots if _count_answers(other, charged) != answers]
-    for other in others[:_MOST_LIFTED]:
+    for other in list(filter(differs, findings.pilots))[:_MOST_LIFTED]:
         fits.say("the same replay, with the answers of another one")
         values = {step.key: step.answer for step in other.noisy}
         chosen = {choice.key: choice.sides or tuple(choice.places) for choice in other.choices}
@@ -657,14 +661,27 @@ def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
     return None
 
 
-def _count_answers(transcript: Transcript, places: Collection[str]) -> dict[str, int]:
-    """The number of answers of lines: of values with noise, or else of draws."""
-    draws, sizes = Counter[str](), Counter[str]()
+class _Counts(NamedTuple):
+    """Of one line: values with noise, or else draws; and steps that the record moves."""
+
+    answers: int
+    moved: int
+
+
+def _count_answers(transcript: Transcript, places: Sequence[str]) -> list[_Counts]:
+    """Counts what each of some lines gave: both, as neither alone shows that noise is drawn again.
+
+    The size of a table that was chosen before decides how many values have noise, and a gradient
+    may vanish where an answer moves far.
+    """
+    draws, sizes, moved = Counter[str](), Counter[str](), Counter[str]()
     for site, many in transcript.draws.items():
         draws[str(site)] += many
     for step in transcript.noisy:
         sizes[str(step.site)] += step.answer.size
-    return {place: sizes[place] or draws[place] for place in places}
+    for step in [*transcript.moving, *transcript.choices]:
+        moved[str(step.site)] += 1
+    return [_Counts(sizes[place] or draws[place], moved[place]) for place in places]
 
 
 def find_foreign_seeds(fits: Fits, findings: ReplayFindings) -> None:
