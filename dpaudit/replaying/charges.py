@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -85,12 +85,12 @@ class Charges(NamedTuple):
     Attributes:
         charges: The charges.
         selected: Numbers of the answers that are charged as they are selected from.
-        notes: In what way they are upper limits.
+        limits: In what way they are upper limits, and of which lines.
     """
 
     charges: tuple[StepCharge, ...]
     selected: frozenset[int]
-    notes: tuple[str, ...]
+    limits: Mapping[str, Set[Site]]
 
 
 def charges_of(transcript: Transcript, *, is_internal: Callable[[Site], bool]) -> Charges:
@@ -110,8 +110,7 @@ def charges_of(transcript: Transcript, *, is_internal: Callable[[Site], bool]) -
             cost = TableCost.of(pair.inside, pair.outside)
             charges.append(StepCharge(choice.site, cost, choice.toss, SELECTED))
     moved = (charge for charge in charges if not charge.cost.epsilon <= _NOTHING)
-    notes = tuple(dict.fromkeys(answers.notes))
-    return Charges(tuple(moved), frozenset(answers.selected), notes)
+    return Charges(tuple(moved), frozenset(answers.selected), answers.limits)
 
 
 class _Answers:
@@ -122,7 +121,7 @@ class _Answers:
         left: Of each step, which answers are still to be charged in full.
         moves: Of each step, which answers differ before noise, or in their noise.
         selected: The answers that are charged as they are selected from.
-        notes: In what way charges are upper limits.
+        limits: In what way charges are upper limits, and of which lines.
     """
 
     def __init__(self, transcript: Transcript, is_internal: Callable[[Site], bool]) -> None:
@@ -131,7 +130,7 @@ class _Answers:
         self.left = [np.ones(step.answer.size, dtype=bool) for step in self.steps]
         self.moves = [_which_move(step) for step in self.steps]
         self.selected: set[int] = set()
-        self.notes: list[str] = []
+        self.limits: defaultdict[str, set[Site]] = defaultdict(set)
         self._starts = [step.first for step in self.steps]
         self._internal = [is_internal(step.site) for step in self.steps]
         self._taken: set[int] = set()
@@ -157,6 +156,10 @@ class _Answers:
         for number in numbers:
             at, place = self.place(number)
             self.left[at][place] = False
+
+    def limit(self, why: str, numbers: Sequence[int]) -> None:
+        """Says that what is charged for these answers is an upper limit."""
+        self.limits[why].update(self.step(number).site for number in numbers)
 
     def is_free(self, number: int) -> bool:
         """Whether an answer is used in selections alone, and may be charged as they are."""
@@ -509,7 +512,7 @@ def _take_charges(
         answers.take(numbers, selected=True)
         yield from charges
     elif any(answers.is_free(number) and answers.moved(number) for number in numbers):
-        answers.notes.append(IF_RELEASED)
+        answers.limit(IF_RELEASED, numbers)
 
 
 def _bounds(selection: AnswerSelection, answers: _Answers) -> Iterator[_Bound]:
@@ -618,7 +621,7 @@ def _charge_rounds(
     if inside is None or outside is None:
         return None
     if len(places) > 1:
-        answers.notes.append(f"the order seen at {first.site} counts")
+        answers.limit(f"the order seen at {first.site} counts", numbers)
     step, numbered = answers.step(own[0]), tuple(own) if len(places) == 1 else ()
     return [
         StepCharge(
@@ -708,5 +711,5 @@ def _charge_star(
     loss = min(float(np.max(np.abs(logs[0] - logs[1])[possible])), in_full)
     if loss <= _EQUAL:
         return []
-    answers.notes.append(f"the outcomes seen at {steps[1].site} count")
+    answers.limit(f"the outcomes seen at {steps[1].site} count", numbers)
     return [StepCharge(steps[1].site, PureCost(shorten(loss)), steps[1].toss, SELECTED)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import partial
@@ -297,7 +297,7 @@ def replay_record(
         run_edges(fits, findings)
         find_foreign_seeds(fits, findings)
         charge(fits, options, findings)
-        check_limits(fits, findings)
+        check_limits(fits, options, findings)
         findings.take_seeds(fits.seeds)
         if not is_consistent(fits.spec.claim, findings):
             prove_from_release(fits, options, findings)
@@ -574,64 +574,99 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
 
 def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
     """Charges the steps of the pilots, and without choices where data goes around the noise."""
-
-    def spent_in(transcripts: Sequence[Transcript]) -> Spent:
-        return spend(
-            transcripts,
-            fits.spec.claim,
-            public_coins=options.public_coins,
-            unamplified=findings.unamplified,
-            internal=options.internal_lines,
-            deltas=findings.deltas,
-            others=findings.transcripts,
-        )
-
-    # the first pilot samples several times: noise of `sample` counts once for each release
-    pilots = findings.pilots[1:] if findings.fresh_noise else findings.pilots
-    findings.spent = spent_in(pilots)
+    findings.spent = _spend(fits, options, findings)
     if findings.goes_around:
-        findings.spent_by_noise = spent_in([replace(pilot, choices=[]) for pilot in pilots])
+        findings.spent_by_noise = _spend(fits, options, findings, has_choices=False)
     if (why := findings.not_charged) is not None:
         findings.spent = findings.spent.not_known(why)
         findings.spent_by_noise = findings.spent_by_noise.not_known(why)
 
 
-def check_limits(fits: Fits, findings: ReplayFindings) -> None:
-    """Says of a sum that is too large why a proof by composition may charge less, if it may."""
-    spent = findings.charged
-    if spent.is_upper_limit or not is_overspent(fits.spec.claim, spent):
+def _spend(
+    fits: Fits,
+    options: Options,
+    findings: ReplayFindings,
+    *,
+    has_choices: bool = True,
+    left_out: Collection[Site] = (),
+) -> Spent:
+    # the first pilot samples several times: noise of `sample` counts once for each release
+    pilots = findings.pilots[1:] if findings.fresh_noise else findings.pilots
+    return spend(
+        pilots if has_choices else [replace(pilot, choices=[]) for pilot in pilots],
+        fits.spec.claim,
+        public_coins=options.public_coins,
+        unamplified=findings.unamplified,
+        internal=options.internal_lines | {(site.file, site.line) for site in left_out},
+        deltas=findings.deltas,
+        others=findings.transcripts,
+    )
+
+
+def check_limits(fits: Fits, options: Options, findings: ReplayFindings) -> None:
+    """Says of a sum that is too large why a proof by composition may charge less, if it may.
+
+    It may charge less for some lines. If what the others spend is more than the claim, no such
+    proof holds, and the sum is not called an upper limit.
+    """
+    spent, claim = findings.charged, fits.spec.claim
+    if not is_overspent(claim, spent):
         return
-    why = _find_why_less(fits, findings)
-    if why is not None:
-        findings.spent = findings.spent.limited(why)
-        findings.spent_by_noise = findings.spent_by_noise.limited(why)
+
+    def is_over_without(lines: Collection[Site]) -> bool:
+        has_choices = not findings.goes_around
+        rest = _spend(fits, options, findings, has_choices=has_choices, left_out=lines)
+        return is_overspent(claim, rest)
+
+    limits: dict[str, set[Site]] = {}
+    untried: Collection[Site] = ()
+    if not spent.limited or is_over_without(spent.limited):
+        limits, untried = _find_limits(fits, findings)
+    limited = spent.limited.union(*limits.values())
+    if limited and is_over_without(limited.union(untried)):
+        limits, limited = {}, frozenset()
+    findings.spent, findings.spent_by_noise = (
+        replace(own.limit(limits), limited=limited)
+        for own in (findings.spent, findings.spent_by_noise)
+    )
 
 
-def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
-    """Why a proof by composition may charge less than the sum; None if nothing says so.
+def _find_limits(
+    fits: Fits, findings: ReplayFindings
+) -> tuple[dict[str, set[Site]], Collection[Site]]:
+    """For which lines a proof by composition may charge less than the sum, and why.
 
     A line at which the number of steps that the record moves follows the answers, as where noise is
     drawn again until a value is valid, may be charged once. And if the release stays where all
     answers of a line, or all of the fit, move alike, it shows at most their differences, such as
     the place of the largest.
+
+    Returns:
+        The lines by their reasons, and those that were not moved by themselves.
     """
     pilot = findings.pilots[1]
-    charged = [line.place for line in findings.charged.lines if line.share > 0]
-    counts = _count_answers(pilot, charged)
+    places = {line.place for line in findings.charged.lines if line.share > 0}
+    counts = _count_answers(pilot)
+    charged = [site for site in counts.moved if str(site) in places]
     known = [step for step in pilot.noisy if step.laws is not None]
-    moving = list(dict.fromkeys(step.site for step in pilot.moving))[:_MOST_LIFTED]
-    groups = [[step for step in known if step.site == site] for site in moving]
+    moving = list(dict.fromkeys(step.site for step in pilot.moving))
+    groups = [[step for step in known if step.site == site] for site in moving[:_MOST_LIFTED]]
     if len(known) > max(map(len, groups), default=0):
         groups.append(known)
     first, most = fits.release_of(pilot, World.IN), 1000 + 50 * sum(pilot.draws.values())
+    limits: defaultdict[str, set[Site]] = defaultdict(set)
 
-    def differs(other: Transcript) -> bool:
-        pairs = zip(counts, _count_answers(other, charged), strict=True)
-        return any(own.answers != its.answers and own.moved != its.moved for own, its in pairs)
+    def differing(other: Transcript) -> list[Site]:
+        its = _count_answers(other)
+        return [
+            site
+            for site in charged
+            if its.answers[site] != counts.answers[site] and its.moved[site] != counts.moved[site]
+        ]
 
-    def counts_follow(other: Transcript) -> bool:
+    def following(other: Transcript) -> list[Site]:
         is_whole = other.parting is None and set(other.failures) <= {None, "ended"}
-        return is_whole and differs(other)
+        return differing(other) if is_whole else []
 
     def is_level_shown(other: Transcript) -> bool:
         release = fits.release_of(other, World.IN)
@@ -648,40 +683,40 @@ def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
             )
             for lift in _LIFTS
         ]
-        if any(map(counts_follow, each)):
-            return _REDRAWN
-        if not any(map(is_level_shown, each)):
-            return IF_RELEASED
-    for other in list(filter(differs, findings.pilots))[:_MOST_LIFTED]:
+        redrawn = {site for other in each for site in following(other)}
+        if redrawn:
+            limits[_REDRAWN] |= redrawn
+        elif not any(map(is_level_shown, each)):
+            limits[IF_RELEASED].update(step.site for step in own)
+    for other in list(filter(differing, findings.pilots))[:_MOST_LIFTED]:
         fits.say("the same replay, with the answers of another one")
         values = {step.key: step.answer for step in other.noisy}
         chosen = {choice.key: choice.sides or tuple(choice.places) for choice in other.choices}
-        if counts_follow(replay_second_pilot(fits, values=values, chosen=chosen, most_draws=most)):
-            return _REDRAWN
-    return None
+        again = replay_second_pilot(fits, values=values, chosen=chosen, most_draws=most)
+        if resized := following(again):
+            limits[_REDRAWN].update(resized)
+    return limits, moving[_MOST_LIFTED:]
 
 
 class _Counts(NamedTuple):
-    """Of one line: values with noise, or else draws; and steps that the record moves."""
+    """Of each line: values with noise, or else draws; and steps that the record moves."""
 
-    answers: int
-    moved: int
+    answers: Counter[Site]
+    moved: Counter[Site]
 
 
-def _count_answers(transcript: Transcript, places: Sequence[str]) -> list[_Counts]:
-    """Counts what each of some lines gave: both, as neither alone shows that noise is drawn again.
+def _count_answers(transcript: Transcript) -> _Counts:
+    """Counts what each line gave: both, as neither alone shows that noise is drawn again.
 
     The size of a table that was chosen before decides how many values have noise, and a gradient
     may vanish where an answer moves far.
     """
-    draws, sizes, moved = Counter[str](), Counter[str](), Counter[str]()
-    for site, many in transcript.draws.items():
-        draws[str(site)] += many
+    sizes = Counter[Site]()
     for step in transcript.noisy:
-        sizes[str(step.site)] += step.answer.size
-    for step in [*transcript.moving, *transcript.choices]:
-        moved[str(step.site)] += 1
-    return [_Counts(sizes[place] or draws[place], moved[place]) for place in places]
+        sizes[step.site] += step.answer.size
+    moved = Counter(step.site for step in transcript.moving)
+    moved.update(choice.site for choice in transcript.choices)
+    return _Counts(Counter(transcript.draws) | sizes, moved)
 
 
 def find_foreign_seeds(fits: Fits, findings: ReplayFindings) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -53,7 +54,7 @@ class Spent:
         is_unlimited: Whether it has no limit.
         note: Why it is not known or has no limit, or in what way it is an upper limit.
         is_exact: Whether it is the cost of the answers, not an upper limit or one of several costs.
-        is_upper_limit: Whether a proof may charge less, as for scores that are not released.
+        limited: The lines for which a proof may charge less, as for scores that are not released.
         lines: The ledger of the costliest replay.
     """
 
@@ -62,13 +63,21 @@ class Spent:
     is_unlimited: bool = False
     note: str | None = None
     is_exact: bool = False
-    is_upper_limit: bool = False
+    limited: frozenset[Site] = frozenset()
     lines: tuple[LedgerLine, ...] = ()
 
-    def limited(self, why: str) -> Spent:
-        """The same as an upper limit, and why a proof may charge less."""
-        note = "; ".join(filter(None, (why, self.note)))
-        return replace(self, note=note, is_exact=False, is_upper_limit=True)
+    @property
+    def is_upper_limit(self) -> bool:
+        """Whether a proof may charge less."""
+        return bool(self.limited)
+
+    def limit(self, limits: Mapping[str, Set[Site]]) -> Spent:
+        """The same as an upper limit: why, and for which lines a proof may charge less."""
+        note = "; ".join(filter(None, (*limits, self.note)))
+        limited = self.limited.union(*limits.values())
+        return replace(
+            self, note=note or None, is_exact=self.is_exact and not limits, limited=limited
+        )
 
     def not_known(self, why: str) -> Spent:
         """The same as an unknown cost, and why; what has no limit stays so."""
@@ -114,8 +123,11 @@ def spend(
     replays = []
     deltas = {site: delta for site, delta in deltas.items() if not is_internal(site)}
     delta = _join_deltas(deltas.values())
-    several_laws = _steps_with_several(_law_of, (*transcripts, *others))
-    several_scales = _steps_with_several(_scales_of, (*transcripts, *others))
+    every = [*transcripts, *others]
+    several_laws = _steps_with_several(_law_of, every)
+    several_scales = _steps_with_several(_scales_of, every)
+    steps = chain.from_iterable(transcript.noisy for transcript in every)
+    scaled = {step.site for step in steps if step.key in several_scales}
     for transcript in (*transcripts, *_edges_with(several_scales, others)):
         transcript = _as_charged(transcript, unamplified, several_laws)
         chances: dict[int | None, float] = {None: 1.0}
@@ -128,17 +140,19 @@ def spend(
         if transcript.parting is not None and total.value < math.inf:
             total = _Total(math.nan, "the worlds part before the end")
         notes = [] if total.note is None else [total.note]
-        limits = list(charges.notes)
+        limits = dict(charges.limits)
         if math.isfinite(total.value):
             replaces = not (hidden or public_coins) and any(
                 charge.toss is not None for charge in counted
             )
             if replaces or (unamplified and not public_coins):
                 notes.append(_NOT_AMPLIFIED)
-            limits = notes = [*charges.notes, *notes]
+            limits |= {note: {charge.site for charge in counted} for note in notes}
+            notes = list(limits)
         is_left_out = bool(transcript.tosses) and not any(toss.is_in for toss in transcript.tosses)
-        replays.append(_Replay(total.value, notes, limits, lines, is_left_out))
-    value, notes, limits, lines, _ = max(replays, key=_rank)
+        limited_lines = {*scaled, *chain.from_iterable(limits.values())}
+        replays.append(_Replay(total.value, notes, limited_lines, lines, is_left_out))
+    value, notes, limited, lines, _ = max(replays, key=_rank)
     is_known = math.isfinite(value)
     if is_known and not all(
         _are_alike(lines, replay.lines) for replay in replays if not replay.is_left_out
@@ -150,7 +164,7 @@ def spend(
         is_unlimited=value == math.inf,
         note="; ".join(notes) or None,
         is_exact=is_known and not notes,
-        is_upper_limit=bool(limits or several_scales),
+        limited=frozenset(limited),
         lines=lines,
     )
 
@@ -224,14 +238,14 @@ class _Replay(NamedTuple):
     Attributes:
         value: As in `_Total`.
         notes: Why it is not known or has no limit, or in what way it is an upper limit.
-        limits: In what way it, or a cost without limit, is an upper limit.
+        limited: The lines for which it, or a cost without limit, is an upper limit.
         lines: The ledger.
         is_left_out: Whether the record's own coins put it out of every sub-sample.
     """
 
     value: float
     notes: list[str]
-    limits: list[str]
+    limited: Set[Site]
     lines: tuple[LedgerLine, ...]
     is_left_out: bool
 

@@ -306,16 +306,18 @@ def redrawn_once(counts: Any, rng: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "train",
+    ("train", "epsilon"),
     [
-        pytest.param(redrawn_until_valid, marks=pytest.mark.ci),
-        pytest.param(redrawn_cells, marks=pytest.mark.ci),
-        redrawn_choices,
-        redrawn_once,
+        pytest.param(redrawn_until_valid, 0.5, marks=pytest.mark.ci),
+        pytest.param(redrawn_cells, 1.0, marks=pytest.mark.ci),
+        (redrawn_choices, 0.5),
+        (redrawn_once, 1.0),
     ],
 )
-def test_draws_that_a_loop_makes_until_a_value_is_valid_refute_no_proof(train: Any) -> None:
-    record = replayed(train, proof="composition", epsilon=0.5, coins=False)
+def test_draws_that_a_loop_makes_until_a_value_is_valid_refute_no_proof(
+    train: Any, epsilon: float
+) -> None:
+    record = replayed(train, proof="composition", epsilon=epsilon, coins=False)
     assert record.verdict is Verdict.OVERSPENT, str(record)
     assert "how often a line draws depends on its noise" in str(record.spent_note)
     assert "the code spends at most" in record.headline
@@ -336,6 +338,22 @@ def rounds(counts: Any, rng: Any) -> Any:
 def test_a_loop_whose_rounds_no_noise_decides_refutes_a_proof(train: Any) -> None:
     record = replayed(train, proof="composition", coins=False)
     assert (record.verdict, record.of_proof) == (Verdict.VIOLATION, True), str(record)
+
+
+def too_little_noise(counts: Any, rng: Any) -> Any:
+    return [rng.laplace(0.0, 0.5) + counts[3], redrawn_once(counts, rng)]
+
+
+def a_table_of_chosen_size(counts: Any, rng: Any) -> Any:
+    many = 2 + int(rng.laplace(0.0, 5.0) + counts[0] > 3)
+    return [many, counts[-many:] + rng.laplace(0.0, 0.5, many)]
+
+
+@pytest.mark.parametrize("train", [too_little_noise, a_table_of_chosen_size])
+def test_lines_without_a_limit_that_spend_more_than_the_claim_refute_a_proof(train: Any) -> None:
+    record = replayed(train, proof="composition", coins=False)
+    assert (record.verdict, record.of_proof) == (Verdict.VIOLATION, True), str(record)
+    assert not record.spent_is_upper_limit
 
 
 def data_in_the_scale_of_an_unknown_law(counts: Any, rng: Any) -> Any:
@@ -627,7 +645,7 @@ def test_a_generator_that_fails_is_an_error() -> None:
 
 def test_a_control_that_fails_by_chance_is_made_again() -> None:
     def fails(counts: Any, rng: Any) -> Any:
-        if rng.random() < 0.5:
+        if rng.random() < 0.3:
             raise ValueError("by chance")
         return counts + rng.laplace(0.0, 1.0, CELLS)
 
