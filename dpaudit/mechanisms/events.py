@@ -13,7 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, Final
 
 import numpy as np
@@ -35,8 +35,8 @@ _MOST_PAIRS: Final = 8
 """With more places, differences between them are left out."""
 _MOST_FLAGS: Final = 6
 """Largest number of recurring values of a place that become flags."""
-_OFTEN: Final = 0.002
-"""Share of outputs above which a value counts as a flag."""
+_OFTEN: Final = 20
+"""Outputs from which on a value counts as a flag."""
 
 
 def table_of(outputs: Any) -> pd.DataFrame:
@@ -48,6 +48,8 @@ def table_of(outputs: Any) -> pd.DataFrame:
     try:
         numbers = np.asarray(outputs, dtype=np.float64)
     except (TypeError, ValueError):
+        if all(isinstance(output, str) for output in outputs):
+            return pd.DataFrame({"the output": list(outputs)}, dtype=object)
         rows = [dict(_leaves(output, "")) for output in outputs]
         return pd.DataFrame.from_records(rows).iloc[:, :MOST_PLACES]
     flat = numbers.reshape(len(numbers), -1)[:, :MOST_PLACES]
@@ -88,7 +90,7 @@ class Features:
             str(place): [
                 value
                 for value, count in Counter(outputs[place].tolist()).most_common(_MOST_FLAGS)
-                if count > _OFTEN * len(outputs) and value == value
+                if count >= _OFTEN and value == value
             ]
             for place in outputs
         }
@@ -163,6 +165,8 @@ _CUTS: Final = 100
 """Thresholds of a score that are tried."""
 _FITTED: Final = 0.6
 """Share of the outputs that fits; the rest chooses."""
+_MOST_FITTED: Final = 30_000
+"""Outputs of each input that fit a tree and a regression."""
 _LEAST: Final = 20
 """Outputs in a leaf, at least."""
 _CAUTION: Final = 0.001
@@ -170,6 +174,12 @@ _CAUTION: Final = 0.001
 _TOLERANCE: Final = 1e-3
 """Gradient at which the regression ends: a smaller one takes several times as long for the same."""
 _FAR: Final = 1e30
+_INTERVALS: Final = 500
+"""Intervals between the values of a feature in either world."""
+_MOST_INTERVALS: Final = 8
+"""Intervals that are tried in the outputs that choose."""
+_DOUBT: Final = 3.0
+"""Standard deviations between a count and its limits."""
 
 
 @dataclass(frozen=True)
@@ -179,26 +189,28 @@ class Event:
     Attributes:
         words: What is true of them, for a sentence.
         names: The features that are looked at.
-        model: A tree, or a regression.
-        leaves: The leaves of the tree whose outputs are in the event; empty for a regression.
-        threshold: The score beyond which outputs are in the event.
         is_first: Whether it is the first input that makes the event likelier.
+        model: A tree, or a regression; None for the value of a single feature.
+        leaves: The leaves of the tree whose outputs are in the event.
+        low: Without a tree: outputs in the event have a larger score, or value, than this,
+        high: and at most this.
     """
 
     words: str
     names: tuple[str, ...]
-    model: Any
-    leaves: frozenset[int]
-    threshold: float
     is_first: bool
+    model: Any = None
+    leaves: frozenset[int] = frozenset()
+    low: float = -np.inf
+    high: float = np.inf
 
     def holds(self, features: Mapping[str, FloatArray]) -> BoolArray:
         """Which outputs are in the event, by the values of their features."""
         values = _matrix(features, self.names)
         if self.leaves:
             return np.isin(self.model.apply(values), list(self.leaves))
-        scores = self.model.decision_function(values)
-        return np.asarray(scores > self.threshold if self.is_first else scores < self.threshold)
+        scores = values[:, 0] if self.model is None else self.model.decision_function(values)
+        return np.asarray((scores > self.low) & (scores <= self.high))
 
 
 def _matrix(features: Mapping[str, FloatArray], names: tuple[str, ...]) -> FloatArray:
@@ -227,9 +239,10 @@ def learn_event(
     """
     values = [_matrix(part, names) for part in (first, second)]
     cut = int(_FITTED * len(values[0]))
-    fitted, labels = np.concatenate([part[:cut] for part in values]), np.repeat([1, 0], cut)
-    chosen = [part[cut:] for part in values]
-    least = max(_LEAST, cut // 5000)
+    each, chosen = [part[:cut] for part in values], [part[cut:] for part in values]
+    few = min(cut, _MOST_FITTED)
+    fitted, labels = np.concatenate([part[:few] for part in each]), np.repeat([1, 0], few)
+    least = max(_LEAST, few // 5000)
     tree = DecisionTreeClassifier(max_leaf_nodes=40, min_samples_leaf=least, random_state=0)
     tree.fit(fitted, labels)
     line = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200, tol=_TOLERANCE))
@@ -237,12 +250,42 @@ def learn_event(
         warnings.simplefilter("ignore", ConvergenceWarning)  # any weights make a valid event
         line.fit(fitted, labels)
     events = []
-    for event, counts in (*_leaf_events(tree, names, chosen), *_line_events(line, names, chosen)):
+    for event, counts in chain(
+        _interval_events(each, names, chosen, delta=delta),
+        _leaf_events(tree, names, chosen),
+        _line_events(line, names, chosen),
+    ):
         likely, rare = counts if event.is_first else counts[::-1]
         bound, _ = event_bound(likely, rare, len(chosen[0]), delta=delta, confidence=1.0 - _CAUTION)
         events.append((bound, event))
     bound, event = max(events, key=lambda bound_and_event: bound_and_event[0])
     return event, bound
+
+
+def _interval_events(
+    fitted: list[FloatArray], names: tuple[str, ...], chosen: list[FloatArray], *, delta: float
+) -> Iterator[tuple[Event, tuple[int, ...]]]:
+    """Short intervals of single features, whose outputs may be too rare for a tree to split off."""
+    ranked: list[tuple[float, Event]] = []
+    for name in sorted(names, key=lambda name: " is " not in name):  # of equals, that of a flag
+        at = names.index(name)
+        worlds = [np.sort(part[:, at]) for part in fitted]
+        cuts = np.concatenate([part[:: max(1, len(part) // _INTERVALS)] for part in worlds])
+        ends = [end for part in worlds for end in (np.nextafter(part[0], -np.inf), part[-1])]
+        edges = np.unique(np.append(cuts, ends))
+        counts = [np.diff(np.searchsorted(part, edges, side="right"), prepend=0) for part in worlds]
+        for is_first, (own, other) in ((True, counts), (False, counts[::-1])):
+            # limits of Poisson counts, by their square roots, whose standard deviation is 1/2
+            likely = np.maximum(np.sqrt(own) - _DOUBT / 2, 0.0) ** 2 - delta * len(worlds[0])
+            gains = likely / (np.sqrt(other + 1) + _DOUBT / 2) ** 2
+            place = int(np.argmax(gains))
+            low, high = float(edges[place - 1]) if place > 1 else -np.inf, float(edges[place])
+            event = Event(_words(name, low, high), (name,), is_first, low=low, high=high)
+            ranked.append((float(gains[place]), event))
+    ranked.sort(key=lambda gain_and_event: -gain_and_event[0])
+    for _, event in ranked[:_MOST_INTERVALS]:
+        columns = ({event.names[0]: part[:, names.index(event.names[0])]} for part in chosen)
+        yield event, tuple(int(event.holds(column).sum()) for column in columns)
 
 
 def _line_events(
@@ -251,11 +294,12 @@ def _line_events(
     """Scores of a regression beyond thresholds, and how many outputs have them."""
     scores = [line.decision_function(part) for part in chosen]
     for cut in np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _CUTS))):
-        for is_first, word in ((True, "above"), (False, "below")):
-            words = f"a weighted sum of the outputs is {word} {cut:.3g}"
-            beyond = (part > cut if is_first else part < cut for part in scores)
-            event = Event(words, names, line, frozenset(), float(cut), is_first)
-            yield event, tuple(int(is_beyond.sum()) for is_beyond in beyond)
+        above = tuple(int((part > cut).sum()) for part in scores)
+        words = f"a weighted sum of the outputs is above {cut:.3g}"
+        yield Event(words, names, True, line, low=float(cut)), above
+        below = tuple(len(part) - count for part, count in zip(scores, above, strict=True))
+        words = words.replace("above", "at most")
+        yield Event(words, names, False, line, high=float(cut)), below
 
 
 def _leaf_events(
@@ -271,7 +315,7 @@ def _leaf_events(
             for leaves in {frozenset(ranked[:count]), frozenset(ranked[count - 1 : count])}:
                 largest = max(leaves, key=lambda leaf: own[leaf])
                 more = f", or {len(leaves) - 1} sets more" if len(leaves) > 1 else ""
-                event = Event(paths[largest] + more, names, tree, leaves, 0.0, is_first)
+                event = Event(paths[largest] + more, names, is_first, tree, leaves)
                 yield event, tuple(int(share[list(leaves)].sum()) for share in shares)
 
 

@@ -41,7 +41,7 @@ DRAWS: Final = 1_000_000
 SECONDS: Final = 10.0
 _LEAST: Final = 1000
 """Draws of each input that are made in any case."""
-_MOST_LEARNT: Final = 50_000
+_MOST_LEARNT: Final = 200_000
 """Draws of each input that an event is learnt from."""
 _PILOT: Final = 200
 _CHUNK: Final = 50_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -95,7 +96,17 @@ def sparse_vector(*, threshold_noise: bool = True, query_noise: bool = True) -> 
     return answer
 
 
+def rarely(value: Callable[[float], float]) -> Any:
+    """Laplace noise, and in 1 of 1,000 outputs another value."""
+
+    def answer(x: float, rng: Any, n: int) -> Any:
+        return np.where(rng.random(n) < 0.001, value(x), laplace(1.0)(x, rng, n))
+
+    return answer
+
+
 HONEST = {
+    "rare value": (rarely(lambda x: 7.0), (0.0, 1.0), {"draws": 300_000}),
     "response": (response(math.e / (1 + math.e)), (0, 1), {}),
     "laplace": (laplace(1.0), (0.0, 1.0), {}),
     "gaussian": (gaussian(3.7304), (0.0, 1.0), {"delta": 1e-5}),
@@ -117,6 +128,14 @@ BROKEN = {
         lambda x, rng, n: np.full(n, np.inf) if x else rng.random(n),
         (0, 1),
         {},
+        math.inf,
+    ),
+    "rare value": (rarely(lambda x: x + 1e-4), (0.0, 1.0), {"draws": 300_000}, math.inf),
+    "rare tail": (rarely(lambda x: 90.0 * x), (0.0, 1.0), {"draws": 300_000}, math.inf),
+    "rare text": (
+        lambda x, rng, n: np.where(rng.random(n) < 0.001 * x, "c", "a").tolist(),
+        (0, 1),
+        {"draws": 300_000},
         math.inf,
     ),
     "key": (lambda x, seed: {"n": 0, **({"more": 1} if x else {})}, (0, 1), {}, math.inf),
