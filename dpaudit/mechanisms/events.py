@@ -35,6 +35,8 @@ _MOST_PAIRS: Final = 8
 """With more places, differences between them are left out."""
 _MOST_FLAGS: Final = 6
 """Largest number of recurring values of a place that become flags."""
+_LARGEST_WHOLE: Final = 2**53
+"""Larger whole numbers lose digits as floats."""
 _OFTEN: Final = 20
 """Outputs from which on a value counts as a flag."""
 
@@ -45,9 +47,10 @@ def table_of(outputs: Any) -> pd.DataFrame:
     Args:
         outputs: An array of numbers, its first axis the outputs; or a sequence of outputs.
     """
-    try:
-        numbers = np.asarray(outputs, dtype=np.float64)
-    except (TypeError, ValueError):
+    numbers = _exact_numbers(outputs)
+    if numbers is None:
+        if isinstance(outputs, pd.DataFrame):
+            outputs = outputs.to_dict("records")
         if all(isinstance(output, str) for output in outputs):
             return pd.DataFrame({"the output": list(outputs)}, dtype=object)
         rows = [dict(_leaves(output, "")) for output in outputs]
@@ -58,17 +61,40 @@ def table_of(outputs: Any) -> pd.DataFrame:
     return pd.DataFrame(flat, columns=names)
 
 
+def _exact_numbers(outputs: Any) -> FloatArray | None:
+    """Outputs as an array of floats, masked ones as NaN; None if that would change any."""
+    if isinstance(outputs, np.ma.MaskedArray):
+        outputs = np.ma.filled(outputs.astype(object), None)
+    try:
+        array = np.asarray(outputs)
+        if array.dtype.kind in "cmMV":
+            return None
+        numbers = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    is_whole = array.dtype.kind in "iuO"
+    return None if is_whole and np.any(np.abs(numbers) > _LARGEST_WHOLE) else numbers
+
+
 def _leaves(output: Any, name: str) -> Iterator[tuple[str, Any]]:
     """The numbers and texts of an output, each with the name of its place."""
+    if isinstance(output, np.ndarray):
+        output = output.tolist()
+    elif isinstance(output, np.void) and output.dtype.names is not None:
+        output = dict(zip(output.dtype.names, output.item(), strict=True))
     if isinstance(output, Mapping):
         for key, value in output.items():
             yield from _leaves(value, f"{name}[{key!r}]" if name else f"output {key!r}")
-    elif isinstance(output, list | tuple | np.ndarray):
+    elif isinstance(output, list | tuple):
         for number, value in enumerate(output):
             yield from _leaves(value, f"{name}[{number}]" if name else f"output {number + 1}")
+    elif isinstance(output, complex):
+        yield from _leaves({"real": output.real, "imaginary": output.imag}, name)
     else:
         is_plain = output is None or isinstance(output, str | int | float | np.number | np.bool_)
         yield name or "the output", output if is_plain else repr(output)
+        if isinstance(output, int | np.integer) and abs(int(output)) > _LARGEST_WHOLE:
+            yield f"the last digits of {name or 'the output'}", int(output) % 10**9
 
 
 @dataclass(frozen=True)

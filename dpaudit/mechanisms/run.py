@@ -178,7 +178,7 @@ def mechanism(
     check_number("draws", draws, NumberRange(least=2 * _LEAST), whole=True)
     check_number("seconds", seconds, POSITIVE)
     source, pairs = _Source(function, seed), _pairs(x, x_prime, length)
-    affordable = int(_SHARE * seconds / source.pace(pairs[0][0]) / 2)
+    affordable = int(_SHARE * seconds / source.pace(pairs[0]) / 2)
     each = max(_LEAST, min(draws, affordable) // 2)
     pair = pairs[0] if len(pairs) == 1 else _most_telling(source, pairs, each, delta)
     features, learnt = source.learnt(pair, min(each, _MOST_LEARNT), "learn")
@@ -315,24 +315,26 @@ class _Source:
         self._is_batch = len(names) == 3
         self._takes_rng = self._is_batch or names[1] in ("rng", "generator")
 
-    def pace(self, x: Any) -> float:
+    def pace(self, pair: Sequence[Any]) -> float:
         """Seconds of a draw and its features.
 
         Raises:
-            SettingsError: If every draw fails.
+            SettingsError: If every draw from either input fails.
         """
         count = _TRIED if self._is_batch else _PILOT
+        rng = Stream(self.seed, "mechanism", "pilot").rng()
         started = time.perf_counter()
-        outputs = self._outputs(x, count, Stream(self.seed, "mechanism", "pilot").rng())
-        failed = [o for o in outputs if isinstance(o, str) and o.startswith(_FAILED)]
-        if len(failed) == count:
+        each = [self._outputs(x, count, rng) for x in pair]
+        failed = [o for own in each for o in own if isinstance(o, str) and o.startswith(_FAILED)]
+        if len(failed) == len(pair) * count:
             raise SettingsError(f"the mechanism fails whatever it is given: {failed[0]}")
-        table = table_of(outputs)
+        tables = list(map(table_of, each))
         seconds = time.perf_counter() - started
-        features = Features.of(table)  # once for all draws
+        features = [Features.of(table) for table in tables]  # once for all draws
         started = time.perf_counter()
-        features.named(table)
-        return max((seconds + time.perf_counter() - started) / count, 1e-8)
+        for own, table in zip(features, tables, strict=True):
+            own.named(table)
+        return max((seconds + time.perf_counter() - started) / (len(pair) * count), 1e-8)
 
     def learnt(
         self, pair: Sequence[Any], count: int, role: str

@@ -123,6 +123,7 @@ BROKEN = {
     "prefix sums": (prefix_sums, ([1.0] * 5, [2.0] * 5), {}, 2.5),
     "sparse vector": (sparse_vector(query_noise=False), (), {"length": 3, "draws": 6000}, math.inf),
     "fails": (lambda x, seed: 1 / (x + seed % 2), (0, 1), {}, math.inf),
+    "fails at one input": (lambda x, seed: 1 / x, (0, 1), {}, math.inf),
     "set": (lambda x, seed: {seed % 3 + 4 * x}, (0, 1), {}, math.inf),
     "infinity": (
         lambda x, rng, n: np.full(n, np.inf) if x else rng.random(n),
@@ -214,6 +215,17 @@ def test_outputs_of_any_kind_become_a_table() -> None:
     assert isinstance(table_of(["no", "yes"]), pd.DataFrame)
     features = Features.of(table_of([[True], [True, False]] * 50))
     assert "the number of outputs True" in features.named(table_of([[True, False]]))
+
+
+def test_no_part_of_an_output_is_lost_in_the_table() -> None:
+    whole = table_of([10**20 + 1, 10**20 + 2])
+    assert whole["the last digits of the output"].tolist() == [1, 2]
+    assert list(table_of(np.array([1j, 2.0]))) == ["output 'real'", "output 'imaginary'"]
+    masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+    assert table_of(masked)["the output"].isna().tolist() == [True, False]
+    pairs = np.array([(0.5, 1), (0.7, 2)], dtype=[("a", float), ("b", int)])
+    assert table_of(pairs)["output 'b'"].tolist() == [1, 2]
+    assert table_of(pd.DataFrame({"a": ["u", "v"]}))["output 'a'"].tolist() == ["u", "v"]
 
 
 def test_the_same_seed_gives_the_same_result() -> None:
