@@ -197,7 +197,7 @@ class Copies(NamedTuple):
         """What a proved finding says, in words for those who decide."""
         records, how = finding.records, ", value for value"
         if finding.share is not None:
-            how = " with all or nearly all values"
+            how = " with equal or close values"
         which = "stand"
         if self.several is not None:
             which = f"have {'two rows or more' if finding in self.several else 'a row'}"

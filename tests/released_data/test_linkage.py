@@ -73,7 +73,7 @@ def test_near_copies_are_counted_by_the_distances_that_are_handed_on() -> None:
     assert [one.records.train.found for one in found.copies.near] == [N, N]
     assert found.copies.near[0].records.holdout is not None
     assert found.copies.near[0].records.holdout.of == N
-    assert "with all or nearly all values" in found.proved[0]
+    assert "with equal or close values" in found.proved[0]
 
 
 def test_rows_without_a_coin_are_not_compared_and_keep_their_numbers() -> None:
