@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any, Final
@@ -37,8 +37,10 @@ _MOST_FLAGS: Final = 6
 """Largest number of recurring values of a place that become flags."""
 _LARGEST_WHOLE: Final = 2**53
 """Larger whole numbers lose digits as floats."""
-_OFTEN: Final = 20
-"""Outputs from which on a value counts as a flag."""
+_OFTEN: Final = 0.002
+"""Share of outputs above which a value counts as a flag."""
+_COMMON: Final = 20
+"""The most common values, to which the flags among them are compared."""
 
 
 def table_of(outputs: Any) -> pd.DataFrame:
@@ -112,18 +114,8 @@ class Features:
     @classmethod
     def of(cls, outputs: pd.DataFrame) -> Features:
         """The features of outputs like these."""
-        often = {
-            str(place): [
-                value
-                for value, count in Counter(outputs[place].tolist()).most_common(_MOST_FLAGS)
-                if count >= _OFTEN and value == value
-            ]
-            for place in outputs
-        }
-        return cls(
-            tuple(map(str, outputs)),
-            {place: tuple(values) for place, values in often.items()},
-        )
+        flags = {str(place): _recurring(outputs[place].tolist()) for place in outputs}
+        return cls(tuple(map(str, outputs)), flags)
 
     def named(self, outputs: pd.DataFrame) -> dict[str, FloatArray]:
         """The values of each feature, by its name.
@@ -160,6 +152,17 @@ class Features:
             for i, j in combinations(range(len(self.places)), 2):
                 name = f"{self.places[i]} minus {self.places[j]}"
                 yield name, numbers[:, i] - numbers[:, j]
+
+
+def _recurring(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Values that recur in many outputs, or more often than others, as those of a grid do not."""
+    common = Counter(values).most_common(_COMMON)
+    usual = common[-1][1] if len(common) == _COMMON else 0
+    return tuple(
+        value
+        for value, count in common[:_MOST_FLAGS]
+        if (count > _OFTEN * len(values) or count >= max(_LEAST, 5 * usual)) and value == value
+    )
 
 
 def _shown(flag: Any) -> str:
