@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy
@@ -25,7 +25,14 @@ from dpaudit.replaying.costs import (
     TableCost,
     shorten,
 )
-from dpaudit.replaying.laws import DiscreteGaussian, FloatArray, Gaussian, IntArray, NoiseLaw
+from dpaudit.replaying.laws import (
+    DiscreteGaussian,
+    FloatArray,
+    Gaussian,
+    IntArray,
+    NoiseLaw,
+    kind_of,
+)
 from dpaudit.replaying.selections import (
     Comparisons,
     Scores,
@@ -181,7 +188,7 @@ class _Answers:
         for number in numbers:
             step = self.step(number)
             if step.laws is not None and not step.is_lost:
-                by_kind[(*map(_kind, step.laws), step.toss)].append(number)
+                by_kind[(*map(kind_of, step.laws), step.toss)].append(number)
         yield from by_kind.values()
 
     def scores(self, numbers: Sequence[int], world: int) -> Scores:
@@ -210,24 +217,14 @@ class _Answers:
         return _charge_in_full(self.steps[at], only & self.moves[at])
 
 
-def _kind(law: NoiseLaw) -> object:
-    fields = vars(law).items()
-    plain = ((name, value) for name, value in fields if not isinstance(value, np.ndarray | tuple))
-    counts = (len(value) for _, value in fields if isinstance(value, tuple))
-    return (type(law), *plain, *counts)
-
-
 def _join_laws(laws: Sequence[NoiseLaw]) -> NoiseLaw:
     """The law of the elements of several laws of one kind."""
-    if len(laws) == 1:
-        return laws[0]
-    fields: dict[str, Any] = {}
-    for name, first in vars(laws[0]).items():
-        every = [getattr(law, name) for law in laws]
-        if isinstance(first, tuple):
-            fields[name] = tuple(np.concatenate(column) for column in zip(*every, strict=True))
-        else:
-            fields[name] = np.concatenate(every) if isinstance(first, np.ndarray) else first
+    fields = {
+        name: np.concatenate([getattr(law, name) for law in laws])
+        if isinstance(first, np.ndarray)
+        else first
+        for name, first in vars(laws[0]).items()
+    }
     return type(laws[0])(**fields)
 
 

@@ -37,16 +37,6 @@ def _discrete_gaussian(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple
     return np.rint(rng.normal(size=size) * scale).astype(int)
 
 
-def _staircase(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
-    """Of sensitivity `scale`, epsilon `shape` and gamma `other`."""
-    gamma = other
-    level = rng.geometric(-np.expm1(-shape), size) - 1
-    inner = rng.random(size) < gamma / (gamma + (1 - gamma) * np.exp(-shape))
-    place = rng.random(size)
-    steps = np.where(inner, level + gamma * place, level + gamma + (1 - gamma) * place)
-    return np.where(rng.random(size) < 0.5, -1, 1) * steps * scale
-
-
 def _bounded_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
     """Between `shape`, which is at most 0, and `other`, which is at least 0."""
     below, above = -np.expm1(shape / scale), -np.expm1(-other / scale)
@@ -65,8 +55,6 @@ DRAWS: Dict[str, _Drawing] = {
     "geometric": lambda rng, scale, shape, other, size: rng.geometric(shape, size=size),
     "discrete_laplace": _discrete_laplace,
     "discrete_gaussian": _discrete_gaussian,
-    "staircase": _staircase,
-    "uniform": lambda rng, scale, shape, other, size: rng.uniform(-1.0, 1.0, size) * scale,
     "bounded_laplace": _bounded_laplace,
 }
 """How to draw noise of each law that can be drawn here."""
