@@ -186,7 +186,7 @@ def _fit(
         answer = values.setdefault(noise.key, np.full(noise.size, np.nan))
         answer[noise.element] = noise.before + own
     wide = _WIDE[(number - _FIRST) % len(_WIDE)]
-    return fits.alone(World.IN, number, values=values, wide=wide).transcript
+    return fits.alone(World.IN, number, values=values, wide=wide)
 
 
 def _bisect(shows: Shows, low: float, high: float, law: NoiseLaw) -> tuple[float, float] | None:
@@ -210,7 +210,7 @@ def _is_always_shown(fits: Fits, noise: _LoneNoise, without: frozenset[str]) -> 
     for at, scales in enumerate(_PLACES):
         number = _FIRST + len(_WIDE) * (1 + at)
         moved = [float(noise.law.place(np.asarray(scales)))]
-        alone = _fit(fits, [noise], moved, number), fits.alone(World.OUT, number).transcript
+        alone = _fit(fits, [noise], moved, number), fits.alone(World.OUT, number)
         for world, fit, outline in zip(WORLDS, alone, outlines, strict=True):
             release = fits.release_of(fit, world)
             outline.add(None if release is None else _outline(release, without))

@@ -119,6 +119,18 @@ class Match:
 
     # -- the exchange ----------------------------------------------------------------------------
 
+    def begin(self, seed: int) -> None:
+        """Begins the fits of the worlds, whose common streams have this root."""
+        lines = {name: sorted(lines) for name, lines in self.lines._asdict().items()}
+        controls = [self._processes[world].control for world in self.order.worlds]
+        for world, control in zip(self.order.worlds, controls, strict=True):
+            own, other = self.lengths if world is World.IN else self.lengths[::-1]
+            own_rows = [self.place] if self.place is not None and own > other else []
+            counts = {"rows": [own, other], "own_rows": own_rows}
+            control.send({**self.order.message(seed), **lines, **counts})
+        for control in controls:
+            control.receive()
+
     def run(self, fits: Mapping[World, Future[Any]]) -> None:
         """Answers questions until the fits are over.
 

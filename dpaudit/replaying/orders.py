@@ -26,6 +26,10 @@ MOST_ALIGNED: Final = 50
 """The places tried of a draw that only one world makes, among those of equal values."""
 HIDDEN: Final = -311.0
 """Where a draw lies that only one world makes, in scales: below any threshold."""
+_PASSED_ON: Final = (
+    *("own_coins", "edge", "most_draws", "wide", "samples", "redraws", "notes_ranges"),
+)
+"""Fields of an order that the worlds know by the same names."""
 _MOST_OUTCOMES: Final = 24
 """Outcomes that are tried."""
 _FAR: Final = 1e6
@@ -85,24 +89,22 @@ class Order:
     keeps_tables: bool = False
     redraws: int = 0
 
-    @property
-    def mode(self) -> str:
-        """The mode of the fit, as the worlds name it."""
-        if not self.is_natural:
-            return "lockstep"
-        return "natural" if self.is_heard else "unheard"
+    def message(self, seed: int) -> dict[str, Any]:
+        """What a world needs to know of it, and the root of the streams of both worlds."""
+        natural = "natural" if self.is_heard else "unheard"
+        return {
+            "kind": "begin",
+            "mode": natural if self.is_natural else "lockstep",
+            "seed": seed,
+            "kept": self.keeps,
+            "watch_state": self.watches_state,
+            **{name: getattr(self, name) for name in _PASSED_ON},
+        }
 
     @property
     def worlds(self) -> tuple[World, ...]:
         """The worlds that fit."""
         return tuple(self.tables)
-
-
-class FinishedFit(NamedTuple):
-    """A transcript and the synthetic tables of both worlds; None for one that is unwanted."""
-
-    transcript: Transcript
-    tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
 
 
 @dataclass

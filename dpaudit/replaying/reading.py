@@ -201,10 +201,10 @@ def find_readings(
             fit = fits.alone(
                 World.IN, number, placed=orders, wide=wide, most_draws=_draw_limit(pilots)
             )
-            release = fits.release_of(fit.transcript, World.IN)
-            if release is None or fit.transcript.draws != pilots[-1].draws:
+            release = fits.release_of(fit, World.IN)
+            if release is None or fit.draws != pilots[-1].draws:
                 return []
-            if not all(_is_known(answer, fit.transcript, World.IN) for answer in answers):
+            if not all(_is_known(answer, fit, World.IN) for answer in answers):
                 return []
             own.append(release)
         releases.append(own)
@@ -349,8 +349,8 @@ def prove(
     for done, group in enumerate(_groups(wanted)):
         fits.say(f"natural fits: {min(len(wanted), (done + 1) * len(group))} of {len(wanted)}")
         for (world, _), fit in zip(group, fits.natural(group), strict=True):
-            follows = _agrees(parts, fits.release_of(fit.transcript, world), fit.transcript, world)
-            if fit.transcript.draws != draws or not follows:
+            follows = _agrees(parts, fits.release_of(fit, world), fit, world)
+            if fit.draws != draws or not follows:
                 return None
     return Proof(tuple(parts), len(wanted), bound) if size else None
 
@@ -416,7 +416,7 @@ def _narrow(fits: Fits, part: ReadThreshold, first_fit: int) -> ReadThreshold | 
 
     def number_at(value: float) -> float | None:
         order = _orders([answer], np.array([(value - answer.before[0]) / answer.scale]))
-        transcript = fits.alone(World.IN, next(counter), placed=order).transcript
+        transcript = fits.alone(World.IN, next(counter), placed=order)
         release = fits.release_of(transcript, World.IN)
         return None if release is None else _value_in(release, part.reading.number)
 

@@ -36,7 +36,7 @@ from dpaudit.replaying.gaps import find_gap_draws
 from dpaudit.replaying.launching import LaunchedWorlds
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
-from dpaudit.replaying.orders import FinishedFit, costliest_outcomes
+from dpaudit.replaying.orders import costliest_outcomes
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
@@ -261,7 +261,7 @@ def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
     costs: list[tuple[float, int]] = []
     for number, fits in enumerate(each):
         fits.say(f"candidate {number + 1} of {len(each)}: {fits.spec.target.choice}")
-        transcript = fits.pair(1).transcript
+        transcript = fits.pair(1)
         cost = spend([transcript], fits.spec.claim, public_coins=options.public_coins)
         parted = transcript.parting is not None or cost.is_unlimited or bool(transcript.lone)
         costs.append((float("inf") if parted else cost.value or 0.0, -number))
@@ -315,13 +315,12 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
         ReplayError: If the generator fails.
     """
     fits.say("control: the same table in both worlds")
-    fit = _first_control(fits)
-    while (parting := fit.transcript.parting) is not None and parting.kind is PartKind.SEEDS:
+    transcript = _first_control(fits)
+    while (parting := transcript.parting) is not None and parting.kind is PartKind.SEEDS:
         [site] = {site for site in parting.sites if site is not None}
-        fits.worlds.learned.free_seeds.add(site)  # of the system's entropy, or of the time
-        fit = _first_control(fits)
-    transcript = fit.transcript
-    _check_table(fit.tables[0], fits.spec.table.schema)
+        fits.learned.free_seeds.add(site)  # of the system's entropy, or of the time
+        transcript = _first_control(fits)
+    _check_table(transcript.tables[0], fits.spec.table.schema)
     first, second = (fits.release_of(transcript, world) for world in WORLDS)
     findings.noise_lines = frozenset(step.site for step in transcript.noisy)
     if first is not None and second is not None:
@@ -344,17 +343,15 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
         findings.control = "what a fit releases was not seen"
 
 
-def _first_control(fits: Fits) -> FinishedFit:
+def _first_control(fits: Fits) -> Transcript:
     """The first control in which the generator does not fail, as it may by chance."""
     failure = ""
     for number in _CONTROLS:
-        fit = fits.pair(number, alike=World.IN, keeps_tables=True)
-        failures = (
-            failure for failure in fit.transcript.failures if failure not in (None, "ended")
-        )
+        transcript = fits.pair(number, alike=World.IN, keeps_tables=True)
+        failures = (failure for failure in transcript.failures if failure not in (None, "ended"))
         failure = next(failures, None) or ""
-        if not failure or fit.transcript.parting is not None:
-            return fit
+        if not failure or transcript.parting is not None:
+            return transcript
     raise ReplayError(f"the generator fails: {failure}")
 
 
@@ -380,10 +377,10 @@ def run_pilots(fits: Fits, findings: ReplayFindings) -> None:
         fits.say(f"replay {number + 1}")
         base = WORLDS[number % 2]
         given = samples if number == 0 else ()
-        transcript = fits.pair(1 + number, base=base, samples=given).transcript
+        transcript = fits.pair(1 + number, base=base, samples=given)
         findings.pilots.append(transcript)
         findings.add_differences(fits, transcript)
-        if transcript.lone and findings.goes_around and fits.worlds.learned.alignment.advance():
+        if transcript.lone and findings.goes_around and fits.learned.alignment.advance():
             findings.forget_pilots()
             run_pilots(fits, findings)
             return
@@ -398,7 +395,7 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
     Code that keeps those whose comparison fails is replayed again with its coins read that way.
     """
     fits.say("replays with the record in and out of its sub-samples")
-    turned = [fits.pair(1, own_coins=coins).transcript for coins in ("out", "even", "odd")]
+    turned = [fits.pair(1, own_coins=coins) for coins in ("out", "even", "odd")]
     moved: dict[bool, set[Site]] = {True: set(), False: set()}
     for transcript in (*findings.pilots, *turned):
         steps: list[NoisyStep | ChoiceStep] = [*transcript.moving, *transcript.choices]
@@ -439,11 +436,11 @@ def learn_gap_draws(fits: Fits, findings: ReplayFindings, *, most: int | None = 
         return False
 
     def fit(world: World, chosen: Mapping[Question, tuple[int, ...]]) -> Transcript:
-        return fits.alone(world, _GAPS, chosen=chosen, notes_ranges=True).transcript
+        return fits.alone(world, _GAPS, chosen=chosen, notes_ranges=True)
 
     fits.say("fits of each world, to find ranges that choices pick")
     draws = find_gap_draws(fit, most=most or int(_PATIENCE / fits.pace))
-    fits.worlds.learned.follow(draws)
+    fits.learned.follow(draws)
     if draws:
         findings.forget_pilots()
     return bool(draws)
@@ -491,17 +488,17 @@ def check_selections(fits: Fits, findings: ReplayFindings) -> None:
 
 def replay_second_pilot(fits: Fits, **order: Any) -> Transcript:
     """`found.pilots[1]` again, the first pilot that samples once."""
-    return fits.pair(2, base=WORLDS[1], **order).transcript
+    return fits.pair(2, base=WORLDS[1], **order)
 
 
 def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
     """Finds lines whose noise is the same, as that of two generators with one seed."""
     fits.say("natural fits")
     unfollowed = findings.pilots[-1].unfollowed
-    for fit in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
-        unfollowed += fit.transcript.unfollowed
+    for transcript in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
+        unfollowed += transcript.unfollowed
         known: dict[float, NoisyStep] = {}
-        for step in fit.transcript.noisy:
+        for step in transcript.noisy:
             if len(known) > _MOST_UNITS:
                 break
             if step.laws is None or step.laws[0].whole or step.draws:
@@ -524,8 +521,8 @@ def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
     if not any(pilot.has_samplers for pilot in findings.pilots):
         return
     fits.say("draws of each sampler, to test its law")
-    [fit] = fits.natural([(World.OUT, _SAMPLED)], redraws=_REDRAWS)
-    for noise in fit.transcript.redrawn:
+    [transcript] = fits.natural([(World.OUT, _SAMPLED)], redraws=_REDRAWS)
+    for noise in transcript.redrawn:
         if noise.law is None or not noise.law.has_cdf:
             continue
         # a sampler that is given its seed draws the same again
@@ -535,7 +532,7 @@ def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
             below = noise.law.cdf(drawn - 1.0)
             places = below + fits.rng("steps", 0).random(places.shape) * (places - below)
         p_value = float(scipy.stats.kstest(places.ravel(), "uniform").pvalue)
-        if p_value < _NOT_ITS_LAW / len(fit.transcript.redrawn):
+        if p_value < _NOT_ITS_LAW / len(transcript.redrawn):
             why = (
                 f"{places.size:,} draws of this sampler do not follow the law by which it is "
                 f"charged, {noise.law.name} of scale {np.max(noise.law.scale):.4g} "
@@ -566,7 +563,7 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
     for number, edge in enumerate(edges):
         fits.say(f"edge replay {number + 1} of {len(edges)}")
         order = {"number": 100 + number, "most_draws": most, **edge}
-        transcript = fits.pair(**order).transcript
+        transcript = fits.pair(**order)
         if None in transcript.failures or transcript.parting is not None:
             findings.edges.append(transcript)
             findings.add_differences(fits, transcript)
@@ -679,8 +676,8 @@ def _count_answers(transcript: Transcript, places: Sequence[str]) -> list[_Count
         draws[str(site)] += many
     for step in transcript.noisy:
         sizes[str(step.site)] += step.answer.size
-    for step in [*transcript.moving, *transcript.choices]:
-        moved[str(step.site)] += 1
+    moved.update(str(step.site) for step in transcript.moving)
+    moved.update(str(choice.site) for choice in transcript.choices)
     return [_Counts(sizes[place] or draws[place], moved[place]) for place in places]
 
 
@@ -738,7 +735,7 @@ def fits_agree(
         for number in _AGAIN:
             fits.say("the same fits in new processes")
             for world in WORLDS:
-                pair = [side.alone(world, number).transcript for side in (fits, fresh)]
+                pair = [side.alone(world, number) for side in (fits, fresh)]
                 drawn |= pair[0].draws.keys()
                 first, second = (transcript.releases[WORLDS.index(world)] for transcript in pair)
                 if first is None or second is None:

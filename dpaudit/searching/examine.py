@@ -129,7 +129,7 @@ class Examiner:
             say=say,
         )
         self._first = self._first or fits
-        fits.worlds.learned.lines = self._first.worlds.learned.lines
+        fits.learned.lines = self._first.learned.lines
         return fits
 
     def examine(self, pair: NeighbouringTables) -> PairFinding:
@@ -178,7 +178,7 @@ class Examiner:
     def _examine(self, pair: NeighbouringTables, number: int) -> PairFinding:
         fits = self.fits_of(pair)
         try:
-            transcript, tables = fits.pair(number, keeps_tables=True)
+            transcript = fits.pair(number, keeps_tables=True)
         except WorldEndedError:
             raise
         except ReplayError as error:  # too much of the code depends on the record to be followed
@@ -187,7 +187,7 @@ class Examiner:
         findings.pilots.append(transcript)
         findings.add_differences(fits, transcript)
         if learn_gap_draws(fits, findings, most=_MOST_GAPS):
-            transcript, tables = fits.pair(number, keeps_tables=True)
+            transcript = fits.pair(number, keeps_tables=True)
             findings.pilots.append(transcript)
             findings.add_differences(fits, transcript)
         fails_in_both = None not in transcript.failures and transcript.parting is None
@@ -214,7 +214,7 @@ class Examiner:
             return finding(*_kind_and_place(findings.parting))
         if findings.stored:
             return finding(FindingKind.STORED, re.sub(r"\[.*", "", next(iter(findings.stored))))
-        if column := _outside_in_one(tables, pair):
+        if column := _outside_in_one(transcript.tables, pair):
             return finding(FindingKind.OUTSIDE, column)
         is_unknown = spent.value is None or transcript.unfollowed
         if is_unknown and verdict is Verdict.INCONCLUSIVE and findings.moves:

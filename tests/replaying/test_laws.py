@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -57,7 +59,7 @@ def test_both_tails_make_a_whole(law: NoiseLaw) -> None:
     assert np.allclose(below, law.cdf(grid), atol=1e-14)
 
 
-REFERENCES = {
+REFERENCES: dict[str, Any] = {
     "gaussian": stats.norm(scale=2.0),
     "laplace": stats.laplace(scale=1.5),
     "gumbel": stats.gumbel_r(scale=2.0),

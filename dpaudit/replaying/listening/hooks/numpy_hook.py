@@ -10,7 +10,7 @@ import numpy as np
 from .. import choices, coins, marks, noise
 from ..channel import Site, site
 from ..world import PlainGenerator, PlainState
-from . import arrays_hook
+from . import arrays_hook, steps
 
 
 def install(library: Any) -> None:
@@ -205,32 +205,21 @@ class _Heard(Seeded):
             given: Its parameters.
             size: As numpy takes it.
         """
-        where, world = site(), marks.world
-        world.count_draw(where)
+        where = site()
+        marks.world.count_draw(where)
         given = {key: _as_parameter(marks.end_marks(value, name)) for key, value in given.items()}
-        loc, scale = given.get("loc", 0), given.get("scale", 1)
-        shapes = {key: value for key, value in given.items() if key in ("shape", "p")}
         size = _size(size, *given.values())
-        located = world.is_located(where, loc, scale)
-        if world.natural:
-            drawn = self.dpaudit_draw(name, **given, size=size)
-            drawn = drawn if located or not np.any(loc) else drawn - loc
-        else:
-            draw = functools.partial(getattr(self._stream(where, size), name), **shapes)
-            place = world.shared_row(where, size)
-            drawn = draw_for_records(lambda n: draw(size=n), size, place) * scale
-            drawn = drawn + loc if located else drawn
-        if located:
-            return drawn
-        made = noise.noise(
-            np.asarray(drawn)[()] if size is None else np.asarray(drawn),
-            law,
+        return steps.draw_around(
             where,
-            scale=scale,
-            shape=next(iter(shapes.values()), 1.0),
+            law,
+            given.get("loc", 0),
+            given.get("scale", 1),
+            size,
+            natural=lambda: self.dpaudit_draw(name, **given, size=size),
+            shape=given.get("shape", given.get("p", 1.0)),
+            make=self.dpaudit_plain,
             seed=self.dpaudit_seed,
         )
-        return noise.add_to(loc, made, where)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Coins, scaled."""
@@ -398,16 +387,6 @@ def _size(size: Any, *parameters: Any) -> Any:
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
 
 
-def draw_for_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> Any:
-    """Draws, one per record if one world lacks that at a place: common records share theirs."""
-    if place is None:
-        return draw(size)
-    own, other = marks.world.counted
-    most = max(own, other)
-    drawn = draw((most, *size[1:]) if isinstance(size, (tuple, list)) else most)
-    return np.delete(drawn, place, axis=0) if own < other else drawn
-
-
 def shared_order(where: Site, length: int, stream: Any) -> Any:
     """A random order, in which the common records are in the same order in both worlds."""
     world = marks.world
@@ -444,7 +423,7 @@ def single_coin(
 
 def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:
     """Uniform draws, one per record: the worlds share those of common records."""
-    drawn = draw_for_records(draw, size, place)
+    drawn = steps.draw_for_records(draw, size, place)
     record = np.ones(np.shape(drawn), dtype=np.int8)
     record[marks.world.own_rows] = 2
     return coins.coin(drawn, where, record=record)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import choices, marks, noise
 from ..channel import Site, site
+from ..world import PlainGenerator
 
 _TABULATED = 50.0
 """Up to this scale a discrete Gaussian is drawn from its table; above, a Gaussian is rounded."""
@@ -58,6 +59,59 @@ DRAWS: Dict[str, _Drawing] = {
     "bounded_laplace": _bounded_laplace,
 }
 """How to draw noise of each law that can be drawn here."""
+
+
+def draw_for_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> Any:
+    """Draws, one per record if one world lacks that at a place: common records share theirs."""
+    if place is None:
+        return draw(size)
+    own, other = marks.world.counted
+    most = max(own, other)
+    drawn = draw((most, *size[1:]) if isinstance(size, (tuple, list)) else most)
+    return np.delete(drawn, place, axis=0) if own < other else drawn
+
+
+def draw_around(
+    where: Site,
+    law: str,
+    loc: Any,
+    scale: Any,
+    size: Any,
+    *,
+    natural: Callable[[], Any],
+    shape: Any = 1.0,
+    make: Callable[[Any], Any] = PlainGenerator,
+    seed: Optional[str] = None,
+    is_noise: bool = True,
+) -> Any:
+    """Draws of a law around a value: noise or an answer; plain numbers if the value is public.
+
+    Args:
+        where: The line that draws.
+        law: The law.
+        loc: The value.
+        scale: The scale of the law.
+        size: As numpy takes it.
+        natural: Draws around the value as the library does, in natural fits.
+        shape: The second parameter of the law.
+        make: The class of the generators that draw in lockstep fits.
+        seed: What seeded the noise, if known.
+        is_noise: Whether draws around a value that is equal in both worlds can be noise.
+    """
+    world = marks.world
+    is_plain = not is_noise or world.is_located(where, loc, scale)
+    if world.natural:
+        drawn = natural()
+        drawn = drawn if is_plain or not np.any(loc) else drawn - loc
+    else:
+        draw = functools.partial(DRAWS[law], world.stream(where, size, make), 1.0, shape, 1.0)
+        drawn = draw_for_records(draw, size, world.shared_row(where, size)) * scale
+        drawn = drawn + loc if is_plain else drawn
+    if is_plain:
+        return drawn
+    content = np.asarray(drawn)[()] if size is None else np.asarray(drawn)
+    made = noise.noise(content, law, where, scale=scale, shape=shape, seed=seed)
+    return noise.add_to(loc, made, where)
 
 
 def add_noise(

@@ -10,7 +10,7 @@ import numpy as np
 from .. import choices, coins, marks
 from ..channel import Site, site
 from . import steps
-from .numpy_hook import coins_of_records, draw_for_records, shared_order
+from .numpy_hook import coins_of_records, shared_order
 
 torch: Any
 CoinTensor: Any = None
@@ -126,7 +126,7 @@ def _coin_tensor(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any
     if tensor is not None:
         return tensor if device is None else tensor.to(device)
     place = world.shared_row(where, shape)
-    drawn = draw_for_records(world.stream(where, shape).random, shape, place)
+    drawn = steps.draw_for_records(world.stream(where, shape).random, shape, place)
     world.note("draw", where, "rand", None if place is not None else shape)
     return as_tensor(
         drawn if world.edge is None else np.full(np.shape(drawn), world.edge), dtype, device

@@ -18,7 +18,7 @@ import numpy as np
 from .. import marks, noise
 from ..channel import Site, site
 from . import steps, torch_coins
-from .numpy_hook import Seeded, draw_for_records
+from .numpy_hook import Seeded
 from .torch_coins import as_tensor, numbers, shape_of, tensors, without_marks
 
 _SUMS = {
@@ -165,6 +165,8 @@ def _draw(
 ) -> Any:
     """Draws of a law around a value, as numpy's: noise, or plain numbers.
 
+    They are made on the CPU, so that both worlds get the same ones whatever their devices.
+
     Args:
         where: The line that draws.
         law: The law.
@@ -175,23 +177,17 @@ def _draw(
         owner: The generator; None for torch's own.
         is_noise: Whether draws around a value that is equal in both worlds can be noise.
     """
-    world = marks.world
-    is_noise = is_noise and not world.is_located(where, loc, scale)
-    if world.natural:
-        content = numbers(natural) - (loc if is_noise else 0.0)
-    else:
-        # made on the CPU, so that both worlds get the same ones whatever their devices
-        place = world.shared_row(where, shape)
-        draw = functools.partial(steps.DRAWS[law], world.stream(where, shape), 1.0, 1.0, 1.0)
-        content = draw_for_records(draw, shape, place) * scale
-        content = content if is_noise else content + loc
-    if not is_noise:
-        return content
-    seed = getattr(_everywhere if owner is None else owner, "dpaudit_seed", None)
-    content = np.asarray(content, dtype=float)
-    made = noise.noise(content, law, where, scale=scale, seed=seed)
-    drawn = noise.add_to(loc, made, where)
-    return drawn if drawn is made else marks.end_marks(drawn, "torch")
+    drawn = steps.draw_around(
+        where,
+        law,
+        loc,
+        scale,
+        shape,
+        natural=lambda: numbers(natural),
+        seed=getattr(_everywhere if owner is None else owner, "dpaudit_seed", None),
+        is_noise=is_noise,
+    )
+    return drawn if isinstance(drawn, noise.NoiseArray) else marks.end_marks(drawn, "torch")
 
 
 def _as_tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
