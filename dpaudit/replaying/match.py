@@ -17,6 +17,7 @@ from dpaudit.replaying.joint_noise import StepNoise, join_noise
 from dpaudit.replaying.laws import FloatArray, IntArray
 from dpaudit.replaying.messages import (
     Comparison,
+    Note,
     are_same,
     as_text,
     differ_in_noise,
@@ -48,7 +49,7 @@ from dpaudit.replaying.transcript import (
 
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
-Sides = Sequence[dict[str, Any]]
+Sides = Sequence[Mapping[str, Any]]
 """The same question of both worlds."""
 _ASKABLE: Final = frozenset(("choose", "coin", "factor", "operand", "located", "spend", "zero"))
 """Kinds of notes that become questions if their line is asked."""
@@ -101,7 +102,7 @@ class Match:
         self.transcript = Transcript(is_coin_edge=order.edge is not None)
         self.place, self._rng = place, rng
         self._turns: Counter[tuple[str, Site]] = Counter()
-        self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
+        self._notes: dict[World, list[Note]] = {world: [] for world in WORLDS}
         self._noises: list[StepNoise] = []
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
@@ -180,7 +181,6 @@ class Match:
             message: dict[str, Any] | None = {} if world in self._waiting else None
             while message is not None or not fit.done():
                 if message is not None:
-                    self._take_sites(world, message)
                     with suppress(OSError):
                         self._processes[world].events.send({"part": True})
                 message = self._next_question(world, fit)
@@ -235,13 +235,9 @@ class Match:
             if done:
                 return None
 
-    def _take_sites(self, world: World, message: dict[str, Any]) -> None:
-        self._processes[world].sites += [Site(*site) for site in message.get("sites", ())]
-
     def _take(self, world: World, message: dict[str, Any]) -> None:
         """Keeps the notes that come with a message."""
-        self._take_sites(world, message)
-        self._notes[world] += message["log"]
+        self._notes[world] += [Note.of(*note) for note in message["log"]]
         is_single = message.get("kind") == "answer" and np.size(message["before"]) == 1
         if is_single and message.get("on") is None:
             value = float(np.ravel(message["before"])[0])
@@ -278,13 +274,12 @@ class Match:
             for file, line, function, text in message["seeds"]:
                 transcript.seeds.setdefault(Site(file, line, function), set()).add(text)
         if transcript.parting is None:  # of fits that were ended no notes were compared
-            for world, notes in self._notes.items():
-                tells = [
-                    (self._processes[world].sites[note[1]], note[3])
-                    for note in notes
-                    if note[0] == "tell"
-                ]
-                transcript.unfollowed += [Unfollowed(site, more["text"]) for site, more in tells]
+            transcript.unfollowed += [
+                Unfollowed(note.site, note.more["text"])
+                for notes in self._notes.values()
+                for note in notes
+                if note.kind == "tell"
+            ]
         transcript.unfollowed = list(dict.fromkeys(transcript.unfollowed))
         first = self._ended[self.order.worlds[0]]
         transcript.draws = {Site(*draw[:3]): draw[3] for draw in first["draws"]}
@@ -323,9 +318,8 @@ class Match:
         """
         if len(self.order.worlds) == 1:
             [world] = self.order.worlds
-            named = self._processes[world].sites
             for note in self._notes[world]:
-                self._record(named[note[1]], note, is_equal=True)
+                self._record(note, is_equal=True)
             self._notes[world] = []
             return
         self._find_loops()
@@ -333,32 +327,27 @@ class Match:
         self._drop_lone_notes()
         inside, outside = (self._notes[world] for world in WORLDS)
         for first, second in zip(inside, outside, strict=False):
-            sites = (
-                self._processes[World.IN].sites[first[1]],
-                self._processes[World.OUT].sites[second[1]],
-            )
-            if first[0] != second[0] or sites[0] != sites[1]:
-                raise Parted(PartKind.STEPS, sites, first[0], second[0])
-            is_equal = first[2] == second[2]
-            if first[0] == "seed" and sites[0] in self._free_seeds:
+            kind, site = first[:2]
+            if (kind, site) != second[:2]:
+                raise Parted(PartKind.STEPS, (site, second.site), kind, second.kind)
+            is_equal = first.digest == second.digest
+            if kind == "seed" and site in self._free_seeds:
                 continue
             if not is_equal and self._are_alike(first, second):
-                self.transcript.released.update(numbers_of(first[3]["ids"]).tolist())
+                self.transcript.released.update(numbers_of(first.more["ids"]).tolist())
                 continue
-            if not is_equal and first[0] != "select":
-                key = sites[0][:2]
-                if first[0] in _ASKABLE and key not in self.lines.asked:
-                    self.lines.asked.add(key)
-                    if first[0] == "located":
-                        self.lines.located.add(key)
+            if not is_equal and kind != "select":
+                if kind in _ASKABLE and site[:2] not in self.lines.asked:
+                    self.lines.asked.add(site[:2])
+                    if kind == "located":
+                        self.lines.located.add(site[:2])
                     raise Restart
-                kind = PartKind.SEEDS if first[0] == "seed" else PartKind.DRAWS
-                raise Parted(kind, sites, first[0], second[0])
-            self._record(sites[0], first, is_equal=is_equal)
+                differs = PartKind.SEEDS if kind == "seed" else PartKind.DRAWS
+                raise Parted(differs, (site, site), kind)
+            self._record(first, is_equal=is_equal)
         if len(inside) != len(outside) and not partial:
             longer = WORLDS[0] if len(inside) > len(outside) else WORLDS[1]
-            note = self._notes[longer][min(len(inside), len(outside))]
-            site = self._processes[longer].sites[note[1]]
+            site = self._notes[longer][min(len(inside), len(outside))].site
             places = (site, None) if longer is World.IN else (None, site)
             raise Parted(PartKind.STEPS, places, f"{len(inside)} draws and uses", f"{len(outside)}")
         self._notes = {world: [] for world in WORLDS}
@@ -370,11 +359,7 @@ class Match:
             Restart: If there is a new one.
         """
         counts = [
-            Counter(
-                self._processes[world].sites[note[1]]
-                for note in self._notes[world]
-                if note[0] == "draw"
-            )
+            Counter(note.site for note in self._notes[world] if note.kind == "draw")
             for world in WORLDS
         ]
         long, short = self.lengths
@@ -389,10 +374,9 @@ class Match:
     def _compare_coins(self) -> None:
         """Compares coins apart from other notes: each line has a stream, so order is free."""
         drawn: list[list[tuple[Site, str]]] = []
-        for world in WORLDS:
-            sites, notes = self._processes[world].sites, self._notes[world]
-            drawn.append([(sites[note[1]], note[2]) for note in notes if note[0] == "draw"])
-            self._notes[world] = [note for note in notes if note[0] != "draw"]
+        for world, notes in self._notes.items():
+            drawn.append([(note.site, note.digest) for note in notes if note.kind == "draw"])
+            self._notes[world] = [note for note in notes if note.kind != "draw"]
         if drawn[0] != drawn[1]:
             differ = {site for site, _ in set(drawn[0]) ^ set(drawn[1])}
             site = min(differ or {site for side in drawn for site, _ in side})
@@ -400,27 +384,26 @@ class Match:
 
     def _drop_lone_notes(self) -> None:
         """Leaves out what world "in" notes around a draw that only this world makes."""
-        sides = [
-            [(note[0], self._processes[world].sites[note[1]]) for note in self._notes[world]]
-            for world in WORLDS
-        ]
+        sides = [[note[:2] for note in notes] for notes in self._notes.values()]
         more = len(sides[0]) - len(sides[1])
         if self._lone and more > 0:
             pairs = zip(*sides, strict=False)
             start = next((at for at, (own, its) in enumerate(pairs) if own != its), len(sides[1]))
             del self._notes[World.IN][start : start + more]
 
-    def _are_alike(self, first: list[Any], second: list[Any]) -> bool:
+    def _are_alike(self, first: Note, second: Note) -> bool:
         """Whether two notes are the same selection, but for answers that one world has alone."""
-        if first[0] != "select" or not self._lone:
+        if first.kind != "select" or not self._lone:
             return False
-        inside, outside = first[3], second[3]
+        inside, outside = first.more, second.more
         kept = ~np.isin(numbers_of(inside["ids"]), list(self._lone))
         names = [name for name in ("factor", "offset", "limits") if name in inside]
-        return all(np.array_equal(inside[name][kept], outside.get(name)) for name in names)
+        return all(
+            name in outside and np.array_equal(inside[name][kept], outside[name]) for name in names
+        )
 
-    def _record(self, site: Site, note: list[Any], *, is_equal: bool) -> None:
-        kind, more = note[0], note[3] or {}
+    def _record(self, note: Note, *, is_equal: bool) -> None:
+        kind, site, _, more = note
         if kind == "tell":
             told = Unfollowed(site, more["text"], more["told"] == "subsample")
             self.transcript.unfollowed.append(told)

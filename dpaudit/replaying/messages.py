@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,27 @@ Comparison = tuple[float, float, bool]
 """The chances in both worlds that a uniform draw lies below its limit, and whether it does."""
 
 
+class Note(NamedTuple):
+    """What a world notes: it is compared with what the other one notes.
+
+    Attributes:
+        kind: What it is of.
+        site: Its line.
+        digest: What is equal as long as the worlds are.
+        more: What is passed on unchanged.
+    """
+
+    kind: str
+    site: Site
+    digest: str
+    more: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, kind: str, where: Sequence[Any], digest: str, more: Mapping[str, Any]) -> Note:
+        """A note of a message."""
+        return cls(kind, Site(*where), digest, more)
+
+
 def table_of(comparisons: Sequence[Comparison]) -> Pair:
     """The probabilities of where a uniform draw lies if it is compared several times.
 
@@ -43,12 +64,8 @@ def table_of(comparisons: Sequence[Comparison]) -> Pair:
 
 def release_of(message: Mapping[str, Any]) -> FitRelease:
     """What a fit released."""
-    return FitRelease(
-        numbers=message["numbers"],
-        digests=message["digests"],
-        left_out=tuple(message["left_out"]),
-        generators=tuple(message["generators"]),
-    )
+    listed = {name: tuple(message[name]) for name in ("left_out", "generators")}
+    return FitRelease(numbers=message["numbers"], digests=message["digests"], **listed)
 
 
 def draws_of(

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Listener
 from pathlib import Path
 from typing import Any, Final
@@ -35,8 +35,6 @@ from dpaudit.replaying.listening.channel import Channel, connect
 from dpaudit.replaying.transcript import Site
 
 WORLDS: Final = (World.IN, World.OUT)
-_ROLES: Final = ("events", "control")
-"""The connections of a world."""
 _LAST: Final = "last"
 """The role of a connection behind those that wait."""
 
@@ -49,7 +47,6 @@ class WorldProcess:
         session: Its requests.
         events: Its questions.
         control: Begins and ends its fits.
-        sites: The lines that it has named, in its order.
         written: The table that was last written for it, and the names of its files: most fits are
             of the same table.
     """
@@ -57,7 +54,6 @@ class WorldProcess:
     session: WorkerSession
     events: Channel
     control: Channel
-    sites: list[Site] = field(default_factory=list)
     written: tuple[pd.DataFrame, FileNames] | None = None
 
     def fit(
@@ -168,13 +164,13 @@ def open_processes(
         for hello, channel in _accept(launched.server):
             stack.callback(channel.connection.close)
             channels[hello["world"], hello["role"]] = channel
-        if not channels.keys() >= {(world, role) for world in WORLDS for role in _ROLES}:
+        if len(channels) < 2 * len(WORLDS):
             raise ReplayError(
                 "the generator does not run in a Python that replay can listen to: audit it from "
                 "outside with `dpaudit audit`"
             )
         worlds = {
-            world: WorldProcess(session, *(channels[world, role] for role in _ROLES))
+            world: WorldProcess(session, channels[world, "events"], channels[world, "control"])
             for world, session in zip(WORLDS, sessions, strict=True)
         }
         yield Processes(worlds, launched.server)

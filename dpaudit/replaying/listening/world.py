@@ -111,8 +111,6 @@ class ListeningWorld:
         self.marked: List[Any] = []
         self.bent: Set[Tuple[str, int]] = set()
         self._lock = threading.RLock()
-        self._sites: Dict[Site, int] = {}
-        self._new_sites: List[Site] = []
         self._quiet = threading.local()
         self._set(_DEFAULTS)
 
@@ -282,7 +280,7 @@ class ListeningWorld:
         if not self.active or (self.natural and kind not in _NATURAL_NOTES):
             return
         with self._lock:
-            self._log.append([kind, self._number(where), digest(values), more or None])
+            self._log.append([kind, where, digest(values), more])
             if len(self._log) >= _LONGEST_LOG and not self.natural:
                 self.ask("notes", where)
 
@@ -335,15 +333,8 @@ class ListeningWorld:
 
     def _notes(self) -> Dict[str, Any]:
         log, self._log = self._log, []
-        sites, self._new_sites = self._new_sites, []
         tosses, self._tosses = self._tosses, []
-        return {"log": log, "sites": [list(where) for where in sites], "tosses": tosses}
-
-    def _number(self, where: Site) -> int:
-        if where not in self._sites:
-            self._sites[where] = len(self._sites)
-            self._new_sites.append(where)
-        return self._sites[where]
+        return {"log": log, "tosses": tosses}
 
     def _report_child(self) -> None:
         """Reports draws in a process that the generator started: they are not intercepted."""
