@@ -21,13 +21,16 @@ from . import steps, torch_coins
 from .numpy_hook import Seeded
 from .torch_coins import as_tensor, numbers, shape_of, tensors, without_marks
 
-_SUMS = {
-    **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), 1.0),
-    **dict.fromkeys(("sub", "sub_", "__sub__", "__isub__", "subtract", "__rsub__", "rsub"), -1.0),
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), np.add),
+    **dict.fromkeys(("sub", "sub_", "__sub__", "__isub__", "subtract"), np.subtract),
+    **dict.fromkeys(("__rsub__", "rsub"), lambda first, second: np.subtract(second, first)),
+    **dict.fromkeys(("mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply"), np.multiply),
+    **dict.fromkeys(("div", "div_", "__truediv__", "__itruediv__", "true_divide"), np.true_divide),
+    **dict.fromkeys(("neg", "__neg__"), np.negative),
+    "divide": np.true_divide,
 }
-_REFLECTED = ("__rsub__", "rsub")
-_PRODUCTS = ("mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply")
-_QUOTIENTS = ("div", "div_", "__truediv__", "__itruediv__", "true_divide", "divide")
+"""Functions that numpy's follow in the same way."""
 _MOVING = {
     *("view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "squeeze"),
     *("unsqueeze", "expand", "expand_as", "broadcast_to", "transpose", "permute", "t", "movedim"),
@@ -347,40 +350,26 @@ def _follow(name: str, function: Any, args: Any, bare: Any, options: Any, marked
         return _move(name, function, args, bare, options)
     if any(tensor.requires_grad for tensor in tensors((*args, *options.values()))):
         return NotImplemented
-    if name in ("neg", "__neg__"):
-        return _mark_result(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
     if len(marked) == 1 and name in _LINEAR:
         return _follow_linear(name, function, args, bare, options, marked[0])
-    if len(args) != 2 or set(options) - {"alpha"}:
+    if name not in _UFUNCS or set(options) - {"alpha"}:
         return NotImplemented
-    first, second = args
-    if len(marked) == 1 and (name in _PRODUCTS or (name in _QUOTIENTS and first is marked[0])):
-        other = numbers(second if first is marked[0] else first)
-        factor = other if name in _PRODUCTS else 1.0 / other
-        scaled = _array(marked[0]).times(factor)
-        return _mark_result(name, args, function(*bare, **options), scaled.parts)
-    if name not in _SUMS:
-        return NotImplemented
-    signs = [1.0, _SUMS[name] * float(options.get("alpha", 1.0))]
-    if name in _REFLECTED:
-        signs.reverse()
-    sides = [
-        (_array(value).times(sign) if _is_marked(value) else numbers(value) * sign)
-        for value, sign in zip(args, signs)
-    ]
-    if len(marked) == 2:
-        shape = np.broadcast_shapes(*(side.shape for side in sides))
-        parts = tuple(part for side in sides for part in side.spread(shape).parts)
-        return _mark_result(name, args, function(*bare, **options), parts)
-    data, added = sides if isinstance(sides[1], noise.NoiseArray) else sides[::-1]
-    is_number = not all(isinstance(value, torch.Tensor) for value in args) and not _in_place(name)
-    if is_number and marks.world.are_zero(site(), data):  # the start of Python's sum
-        return _mark_result(name, args, function(*bare, **options), added.parts)
-    value = marks.end_marks(noise.answer(data, added, site()), "torch")
+    sides = [_array(value) if _is_marked(value) else _plain(value) for value in args]
+    if "alpha" in options:
+        sides[1] = sides[1] * options["alpha"]
+    made = marks.array_of(_UFUNCS[name](*sides))
     result = function(*bare, **options)
+    if marks.is_marked(made, noise.NoiseArray):
+        return _mark_result(name, args, result, made.parts)
+    value = np.asarray(marks.end_marks(made, "torch"), dtype=float)
     if not marks.world.natural:
-        result.data.copy_(torch.as_tensor(np.asarray(value, dtype=float)).reshape(result.shape))
+        result.data.copy_(torch.as_tensor(value).reshape(result.shape))
     return _mark_result(name, args, result, ())
+
+
+def _plain(value: Any) -> Any:
+    """A tensor as a numpy value; a plain number as it is, with which `sum` begins."""
+    return value if type(value) in (int, float) else numbers(value)
 
 
 def _mark_result(name: str, args: Any, result: Any, parts: Any) -> Any:
