@@ -41,7 +41,7 @@ from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepa
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
 from dpaudit.replaying.release import are_rows, differing_places
-from dpaudit.replaying.spending import Spent, spend
+from dpaudit.replaying.spending import spend
 from dpaudit.replaying.transcript import (
     ChoiceStep,
     NoisyStep,
@@ -333,7 +333,7 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
     if thread is not None:
         findings.control = f"{thread.why} ({thread.site})"
     elif transcript.parting is not None:
-        findings.parting = transcript.parting
+        findings.control_parting = transcript.parting
         findings.control = "two fits of the same table differ"
     elif moved:
         findings.control = f"two fits of the same table differ at {moved[0]}"
@@ -378,8 +378,7 @@ def run_pilots(fits: Fits, findings: ReplayFindings) -> None:
         base = WORLDS[number % 2]
         given = samples if number == 0 else ()
         transcript = fits.pair(1 + number, base=base, samples=given)
-        findings.pilots.append(transcript)
-        findings.add_differences(fits, transcript)
+        findings.add(fits, transcript)
         if transcript.lone and findings.goes_around and fits.learned.alignment.advance():
             findings.forget_pilots()
             run_pilots(fits, findings)
@@ -405,7 +404,7 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
     within, without = moved[True] - moved[False], moved[False] - moved[True]
     if without and not within and fits.keeps:
         fits.keeps = False
-        findings.pilots.clear()
+        findings.forget_pilots()
         run_pilots(fits, findings)
         return
     if without:
@@ -413,8 +412,7 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
         turned[0].unfollowed.append(Unfollowed(min(without), why))
     findings.unamplified = frozenset(moved[False])
     for transcript in turned:
-        findings.pilots.append(transcript)
-        findings.add_differences(fits, transcript)
+        findings.add(fits, transcript)
 
 
 def learn_gap_draws(fits: Fits, findings: ReplayFindings, *, most: int | None = None) -> bool:
@@ -458,8 +456,7 @@ def follow_lone_draws(fits: Fits, findings: ReplayFindings) -> None:
         findings.deltas = deltas
         return
     for pilot in lone:
-        findings.partings += pilot.parting is None
-        pilot.parting = findings.parting = pilot.lone[0].parting
+        pilot.parting = pilot.lone[0].parting
 
 
 def check_selections(fits: Fits, findings: ReplayFindings) -> None:
@@ -565,43 +562,41 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
         order = {"number": 100 + number, "most_draws": most, **edge}
         transcript = fits.pair(**order)
         if None in transcript.failures or transcript.parting is not None:
-            findings.edges.append(transcript)
-            findings.add_differences(fits, transcript)
+            findings.add(fits, transcript, is_edge=True)
 
 
 def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
-    """Charges the steps of the pilots, and without choices where data goes around the noise."""
+    """Charges the steps of the pilots.
 
-    def spent_in(transcripts: Sequence[Transcript]) -> Spent:
-        return spend(
-            transcripts,
-            fits.spec.claim,
-            public_coins=options.public_coins,
-            unamplified=findings.unamplified,
-            internal=options.internal_lines,
-            deltas=findings.deltas,
-            others=findings.transcripts,
-        )
-
+    Where data goes around the noise, choices do not count: what is chosen may be another value in
+    each world, as the gaps between the sorted values of a table are, so that the probabilities of
+    the places in a list are not those of an answer.
+    """
     # the first pilot samples several times: noise of `sample` counts once for each release
     pilots = findings.pilots[1:] if findings.fresh_noise else findings.pilots
-    findings.spent = spent_in(pilots)
     if findings.goes_around:
-        findings.spent_by_noise = spent_in([replace(pilot, choices=[]) for pilot in pilots])
+        pilots = [replace(pilot, choices=[]) for pilot in pilots]
+    findings.spent = spend(
+        pilots,
+        fits.spec.claim,
+        public_coins=options.public_coins,
+        unamplified=findings.unamplified,
+        internal=options.internal_lines,
+        deltas=findings.deltas,
+        others=findings.transcripts,
+    )
     if (why := findings.not_charged) is not None:
         findings.spent = findings.spent.not_known(why)
-        findings.spent_by_noise = findings.spent_by_noise.not_known(why)
 
 
 def check_limits(fits: Fits, findings: ReplayFindings) -> None:
     """Says of a sum that is too large why a proof by composition may charge less, if it may."""
-    spent = findings.charged
+    spent = findings.spent
     if spent.is_upper_limit or not is_overspent(fits.spec.claim, spent):
         return
     why = _find_why_less(fits, findings)
     if why is not None:
         findings.spent = findings.spent.limited(why)
-        findings.spent_by_noise = findings.spent_by_noise.limited(why)
 
 
 def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
@@ -613,7 +608,7 @@ def _find_why_less(fits: Fits, findings: ReplayFindings) -> str | None:
     the place of the largest.
     """
     pilot = findings.pilots[1]
-    charged = [line.place for line in findings.charged.lines if line.share > 0]
+    charged = [line.place for line in findings.spent.lines if line.share > 0]
     counts = _count_answers(pilot, charged)
     known = [step for step in pilot.noisy if step.laws is not None]
     moving = list(dict.fromkeys(step.site for step in pilot.moving))[:_MOST_LIFTED]

@@ -184,17 +184,15 @@ class Examiner:
         except ReplayError as error:  # too much of the code depends on the record to be followed
             return PairFinding(FindingKind.UNKNOWN, str(error), 0.0, pair)
         findings = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
-        findings.pilots.append(transcript)
-        findings.add_differences(fits, transcript)
+        findings.add(fits, transcript)
         if learn_gap_draws(fits, findings, most=_MOST_GAPS):
             transcript = fits.pair(number, keeps_tables=True)
-            findings.pilots.append(transcript)
-            findings.add_differences(fits, transcript)
+            findings.add(fits, transcript)
         fails_in_both = None not in transcript.failures and transcript.parting is None
         follow_lone_draws(fits, findings)
         charge(fits, self.options, findings)
         verdict, of_proof, reasons = decide(self.spec.claim, self.options, findings)
-        spent = findings.charged
+        spent = findings.spent
         claimed = self.spec.claim.value
         is_shown = is_over_delta(self.spec.claim, spent)  # then no epsilon holds at that delta
         is_unlimited = spent.is_unlimited or is_shown
