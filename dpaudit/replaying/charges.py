@@ -136,7 +136,7 @@ class _Answers:
         self.transcript = transcript
         self.steps = sorted(transcript.noisy, key=lambda step: step.first)
         self.left = [np.ones(step.answer.size, dtype=bool) for step in self.steps]
-        self.moves = [_which_move(step) for step in self.steps]
+        self.moves = [step.moved for step in self.steps]
         self.selected: set[int] = set()
         self.notes: list[str] = []
         self._starts = [step.first for step in self.steps]
@@ -229,17 +229,6 @@ def _join_laws(laws: Sequence[NoiseLaw]) -> NoiseLaw:
 
 
 # -- answers in full ------------------------------------------------------------------------------
-
-
-def _which_move(step: NoisyStep) -> NDArray[np.bool_]:
-    """Which answers differ before noise, or in the law of their noise."""
-    moves: NDArray[np.bool_] = np.not_equal(step.before.shift, 0)
-    if step.laws is None:
-        return step.moved
-    inside, outside = step.laws
-    if type(inside) is not type(outside):
-        return np.ones_like(moves)
-    return np.logical_or(moves, np.logical_not(inside.equals(outside)))
 
 
 def _charge_in_full(step: NoisyStep, left: NDArray[np.bool_]) -> list[StepCharge]:

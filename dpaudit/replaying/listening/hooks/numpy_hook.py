@@ -312,12 +312,12 @@ class _Heard(Seeded):
         place = world.shared_row(where, count)
         if place is None:
             world.note("parameters", where, "choice", count, size)
-            if world.edge is not None and (replace or size is None):
-                at_edge = coins.at_edge(world.edge, count)
+            if world.order.edge is not None and (replace or size is None):
+                at_edge = coins.at_edge(world.order.edge, count)
                 return _values_at(np.full(() if size is None else size, at_edge), a, size)
             return self._stream(where, size).choice(a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
-        union, short = max(world.counted), world.counted[0] < world.counted[1]
+        union, short = max(world.order.rows), world.order.rows[0] < world.order.rows[1]
         places = np.asarray(picks.choice(union, size, replace))
         if short:  # this world lacks the record: another one takes its place
             others = np.delete(np.arange(union), place)
@@ -392,8 +392,8 @@ def shared_order(where: Site, length: int, stream: Any) -> Any:
     world = marks.world
     place = world.shared_row(where, length)
     world.note("draw", where, "permutation", None if place is not None else length)
-    order = stream.permutation(length if place is None else max(world.counted))
-    if place is not None and world.counted[0] < world.counted[1]:
+    order = stream.permutation(length if place is None else max(world.order.rows))
+    if place is not None and world.order.rows[0] < world.order.rows[1]:
         order = order[order != place]
         order = order - (order > place)
     return order
@@ -425,7 +425,7 @@ def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: 
     """Uniform draws, one per record: the worlds share those of common records."""
     drawn = steps.draw_for_records(draw, size, place)
     record = np.ones(np.shape(drawn), dtype=np.int8)
-    record[marks.world.own_rows] = 2
+    record[marks.world.order.own_rows] = 2
     return coins.coin(drawn, where, record=record)
 
 
@@ -472,7 +472,7 @@ class HeardGenerator(_Heard, PlainGenerator):
         low, high = marks.as_count(low), marks.as_count(high)
         first, count = (0, low) if high is None else (low, high)
         is_count = isinstance(count, (int, np.integer)) and not rest and not more
-        own, other = world.counted
+        own, other = world.order.rows
         if is_count and first == 0 and own != other and count in (own, other):
             return self._pick(where, count, size, True, {})
         if is_count and size is not None and count - first >= _WORDS:

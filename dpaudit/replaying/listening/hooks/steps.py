@@ -65,7 +65,7 @@ def draw_for_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]
     """Draws, one per record if one world lacks that at a place: common records share theirs."""
     if place is None:
         return draw(size)
-    own, other = marks.world.counted
+    own, other = marks.world.order.rows
     most = max(own, other)
     drawn = draw((most, *size[1:]) if isinstance(size, (tuple, list)) else most)
     return np.delete(drawn, place, axis=0) if own < other else drawn
@@ -158,7 +158,7 @@ def add_noise(
     if world.natural:
         with world.hushed():
             drawn = np.asarray(library(marks.without_marks(value))) - before
-            if world.redraws and is_new and redraw is not None:
+            if world.order.redraws and is_new and redraw is not None:
                 _note_draws(lambda: redraw() - before, law, (scale, shape, other), where)
         full = drawn.shape
     else:
@@ -182,7 +182,7 @@ def _note_draws(
     """Notes many draws of one noise, so that its law can be tested."""
     draws: List[Any] = []
     started, count = time.monotonic(), 0
-    while count < marks.world.redraws and time.monotonic() - started < _LONGEST:
+    while count < marks.world.order.redraws and time.monotonic() - started < _LONGEST:
         draws.append(draw())
         count += max(draws[-1].size, 1)
     drawn = np.stack(draws)

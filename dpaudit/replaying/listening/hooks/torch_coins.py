@@ -129,7 +129,9 @@ def _coin_tensor(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any
     drawn = steps.draw_for_records(world.stream(where, shape).random, shape, place)
     world.note("draw", where, "rand", None if place is not None else shape)
     return as_tensor(
-        drawn if world.edge is None else np.full(np.shape(drawn), world.edge), dtype, device
+        drawn if world.order.edge is None else np.full(np.shape(drawn), world.order.edge),
+        dtype,
+        device,
     )
 
 
@@ -199,7 +201,7 @@ def _record_bits(where: Site, chances: Any, shape: Any) -> Any:
 
 def _record_coins(where: Site, shape: Any) -> Any:
     world = marks.world
-    place = None if world.kept is None else world.record_place(where, shape)
+    place = None if world.order.kept is None else world.record_place(where, shape)
     if place is None:
         return None
     return coins_of_records(world.stream(where, shape).random, where, shape, place)

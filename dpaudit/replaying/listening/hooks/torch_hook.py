@@ -108,12 +108,12 @@ def _install_seeds(library: Any) -> None:
         if not world.active or world.natural:
             return seeded(seed)
         count[0] += 1  # equal in both worlds, whatever the code requests
-        return seeded((world.seed + count[0]) % 2**63)
+        return seeded((world.order.seed + count[0]) % 2**63)
 
     def begin() -> None:
         count[0] = 0
         if not marks.world.natural:
-            seeded(marks.world.seed % 2**63)
+            seeded(marks.world.order.seed % 2**63)
 
     class Instances(type(kind)):  # type: ignore[misc]
         def __instancecheck__(cls, value: Any) -> bool:
