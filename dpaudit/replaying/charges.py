@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -141,7 +143,6 @@ class _Answers:
         self.notes: list[str] = []
         self._starts = [step.first for step in self.steps]
         self._internal = [is_internal(step.site) for step in self.steps]
-        self._taken: set[int] = set()
 
     def public_steps(self) -> Iterator[NoisyStep]:
         """The steps that are not internal."""
@@ -150,7 +151,7 @@ class _Answers:
     def place(self, number: int) -> tuple[int, int]:
         """The step of an answer, and its place there; -1 twice for one without noise."""
         at = bisect_right(self._starts, number) - 1
-        place = number - self.steps[at].first
+        place = number - self._starts[at] if at >= 0 else 0
         return (at, place) if at >= 0 and place < self.left[at].size else (-1, -1)
 
     def step(self, number: int) -> NoisyStep:
@@ -159,7 +160,6 @@ class _Answers:
 
     def take(self, numbers: Sequence[int], *, selected: bool) -> None:
         """Charges these answers otherwise than in full."""
-        self._taken.update(numbers)
         self.selected.update(numbers if selected else ())
         for number in numbers:
             at, place = self.place(number)
@@ -167,10 +167,10 @@ class _Answers:
 
     def is_free(self, number: int) -> bool:
         """Whether an answer is used in selections alone, and may be charged as they are."""
-        if number < 0 or number in self.transcript.released or number in self._taken:
+        at, place = self.place(number)
+        if at < 0 or self._internal[at] or number in self.transcript.released:
             return False
-        at, _ = self.place(number)
-        return at >= 0 and not self._internal[at]
+        return bool(self.left[at][place])
 
     def value(self, number: int) -> float:
         """An answer; NaN for one without noise."""
@@ -193,22 +193,13 @@ class _Answers:
 
     def scores(self, numbers: Sequence[int], world: int) -> Scores:
         """Answers of one kind in one world: their values before noise, and their noise."""
-        places: dict[int, list[int]] = defaultdict(list)
-        order: dict[int, list[int]] = defaultdict(list)
-        for at, number in enumerate(numbers):
-            step, place = self.place(number)
-            places[step].append(place)
-            order[step].append(at)
-        back = np.argsort(np.concatenate([np.asarray(positions) for positions in order.values()]))
-        before = np.concatenate(
-            [self.steps[step].before[world][own] for step, own in places.items()]
-        )
-        laws = []
-        for step, own in places.items():
-            known = self.steps[step].laws
-            assert known is not None
-            laws.append(known[world].element(np.asarray(own), self.steps[step].answer.size))
-        return Scores(before[back], _join_laws(laws).element(back, len(back)))
+        before, laws = [], []
+        for at, own in groupby(map(self.place, numbers), key=itemgetter(0)):
+            places, step = np.asarray([place for _, place in own]), self.steps[at]
+            assert step.laws is not None
+            before.append(step.before[world][places])
+            laws.append(step.laws[world].element(places, step.answer.size))
+        return Scores(np.concatenate(before), _join_laws(laws))
 
     def charge_alone(self, number: int) -> list[StepCharge]:
         """The charges of one answer in full."""

@@ -46,11 +46,11 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def log_density(self, noise: FloatArray) -> FloatArray:
-        """Log density (or probability) of each element's noise."""
+        """Log density (or probability) of each element's noise; NaN if it is not known."""
 
     @abstractmethod
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
-        """Log probability that the noise is at least this (above), or at most this."""
+        """Log probability that it is at least this (above), or at most this; NaN if not known."""
 
     def cdf(self, noise: FloatArray) -> FloatArray:
         """Probability that the noise is at most this, element by element."""
