@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.joint_noise import StepNoise, join_noise
-from dpaudit.replaying.laws import FloatArray, IntArray
+from dpaudit.replaying.laws import FloatArray, IntArray, Share, law_of
 from dpaudit.replaying.messages import (
     Comparison,
+    Draw,
     Note,
     are_same,
     as_text,
     differ_in_noise,
-    law_of_parts,
+    law_of_draws,
     lone_elements,
     lone_places,
     release_of,
@@ -207,7 +208,7 @@ class Match:
         site = Site(*message["site"])
         if site not in self._alignment.turns or np.size(message["before"]) != 1:
             return False
-        if self.transcript.tosses or law_of_parts(message["parts"]) is None:
+        if self.transcript.tosses or law_of_draws(message["parts"]) is None:
             return False
         turn = len(self._single[world][site]) - 1
         return self._alignment.choose(self._alignment.turns[site][0]) == turn
@@ -238,6 +239,8 @@ class Match:
     def _take(self, world: World, message: dict[str, Any]) -> None:
         """Keeps the notes that come with a message."""
         self._notes[world] += [Note.of(*note) for note in message["log"]]
+        if message.get("kind") == "answer":
+            message["parts"] = list(map(Draw.of, message["parts"]))
         is_single = message.get("kind") == "answer" and np.size(message["before"]) == 1
         if is_single and message.get("on") is None:
             value = float(np.ravel(message["before"])[0])
@@ -416,10 +419,12 @@ class Match:
             self._ranges[more["name"]] = self._key("range", site), (more["low"], more["high"])
         elif kind == "answer":  # of a natural fit
             before = Pair(flat(more["before"]), flat(more["before"]))
-            self._add_step(site, before, (more, more), flat(more["value"]))
+            side = {**more, "parts": list(map(Draw.of, more["parts"]))}
+            self._add_step(site, before, (side, side), flat(more["value"]))
         elif kind == "redrawn":
             drawn = np.asarray(more["drawn"]).reshape(len(more["drawn"]), -1)
-            law = law_of_parts([{**more, "factor": np.ones(drawn.shape[1])}])
+            numbers = (flat(more[name]) for name in ("scale", "shape", "other"))
+            law = law_of([Share(more["law"], np.ones(drawn.shape[1]), *numbers)])
             self.transcript.redrawn.append(RedrawnNoise(site=site, law=law, drawn=drawn))
 
     # -- the questions ---------------------------------------------------------------------------
@@ -460,7 +465,7 @@ class Match:
             element = self._alignment.choose(elements)
             reply = self._answer_lone(sides[0], element, parted.parting)
             return reply, {"value": np.delete(reply["value"], element)}
-        names = [[part["law"] for part in side["parts"]] for side in sides]
+        names = [[draw.share.law for draw in side["parts"]] for side in sides]
         if names[0] != names[1]:
             raise Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
         before = Pair(*(flat(side["before"]) for side in sides))
@@ -488,7 +493,7 @@ class Match:
         both = dict(asked), dict(asked)
         before = Pair(flat(asked["before"]), flat(asked["before"]))
         value = self._answer_of(site, before, flat(asked["noise"]), both)
-        law = law_of_parts(asked["parts"])
+        law = law_of_draws(asked["parts"])
         assert law is not None
         low = law.element(element, value.size).place(np.asarray(HIDDEN))
         value[element] = before.inside[element] + float(low)
@@ -517,7 +522,7 @@ class Match:
             scales = self.order.placed[key]
         else:
             return drawn
-        law = law_of_parts(sides[self._base]["parts"])
+        law = law_of_draws(sides[self._base]["parts"])
         if law is None:
             return drawn
         wanted = scales * law.scale
@@ -538,30 +543,30 @@ class Match:
         *,
         key: Question | None = None,
     ) -> None:
-        parts = sides[0]["parts"]
-        inside, outside = (law_of_parts(side["parts"]) for side in sides)
-        seeds = {part["seed"] for part in parts}
+        draws: tuple[list[Draw], list[Draw]] = (sides[0]["parts"], sides[1]["parts"])
+        inside, outside = map(law_of_draws, draws)
+        seeds = {draw.seed for draw in draws[0]}
         on, factor = sides[0].get("on"), sides[0].get("factor")
         self._noises.append(
             StepNoise(
-                (parts, sides[1]["parts"]),
+                draws,
                 None if on is None else numbers_of(on),
                 None if factor is None else flat(factor),
             )
         )
         self.transcript.noisy.append(
             NoisyStep(
-                site=Site(*parts[0]["site"]),
+                site=draws[0][0].site,
                 first=int(sides[0]["first"]),
                 before=before,
                 laws=None if inside is None or outside is None else (inside, outside),
-                differs=differ_in_noise(parts, sides[1]["parts"], value.size),
+                differs=differ_in_noise(*draws, value.size),
                 answer=value,
                 draws=(),
-                law_names=frozenset(part["law"] for part in parts),
+                law_names=frozenset(draw.share.law for draw in draws[0]),
                 seed=seeds.pop() if len(seeds) == 1 else None,
                 toss=self._toss,
-                is_lost=any(part["lost"] for part in parts),
+                is_lost=any(draw.is_lost for draw in draws[0]),
                 key=key or self._key("answer", site),
             )
         )
