@@ -117,7 +117,7 @@ def measured(method: str, rounds: int) -> dict[str, Any]:
             used = {"plain": time.monotonic() - begun, "plain_cpu": cpu_of(plain) - before}
             own, before = time.process_time(), sum(map(cpu_of, listening))
             begun = time.monotonic()
-            transcript = fits.pair(number).transcript
+            transcript = fits.pair(number)
             used["replay"] = time.monotonic() - begun
             used["coordinator_cpu"] = time.process_time() - own
             used["world_cpu"] = (sum(map(cpu_of, listening)) - before) / 2

@@ -9,7 +9,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any, Final, NamedTuple
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy
@@ -25,7 +27,14 @@ from dpaudit.replaying.costs import (
     TableCost,
     shorten,
 )
-from dpaudit.replaying.laws import DiscreteGaussian, FloatArray, Gaussian, IntArray, NoiseLaw
+from dpaudit.replaying.laws import (
+    DiscreteGaussian,
+    FloatArray,
+    Gaussian,
+    IntArray,
+    NoiseLaw,
+    kind_of,
+)
 from dpaudit.replaying.selections import (
     Comparisons,
     Scores,
@@ -128,12 +137,11 @@ class _Answers:
         self.transcript = transcript
         self.steps = sorted(transcript.noisy, key=lambda step: step.first)
         self.left = [np.ones(step.answer.size, dtype=bool) for step in self.steps]
-        self.moves = [_which_move(step) for step in self.steps]
+        self.moves = [step.moved for step in self.steps]
         self.selected: set[int] = set()
         self.limits: defaultdict[str, set[Site]] = defaultdict(set)
         self._starts = [step.first for step in self.steps]
         self._internal = [is_internal(step.site) for step in self.steps]
-        self._taken: set[int] = set()
 
     def public_steps(self) -> Iterator[NoisyStep]:
         """The steps that are not internal."""
@@ -142,7 +150,7 @@ class _Answers:
     def place(self, number: int) -> tuple[int, int]:
         """The step of an answer, and its place there; -1 twice for one without noise."""
         at = bisect_right(self._starts, number) - 1
-        place = number - self.steps[at].first
+        place = number - self._starts[at] if at >= 0 else 0
         return (at, place) if at >= 0 and place < self.left[at].size else (-1, -1)
 
     def step(self, number: int) -> NoisyStep:
@@ -151,7 +159,6 @@ class _Answers:
 
     def take(self, numbers: Sequence[int], *, selected: bool) -> None:
         """Charges these answers otherwise than in full."""
-        self._taken.update(numbers)
         self.selected.update(numbers if selected else ())
         for number in numbers:
             at, place = self.place(number)
@@ -163,10 +170,10 @@ class _Answers:
 
     def is_free(self, number: int) -> bool:
         """Whether an answer is used in selections alone, and may be charged as they are."""
-        if number < 0 or number in self.transcript.released or number in self._taken:
+        at, place = self.place(number)
+        if at < 0 or self._internal[at] or number in self.transcript.released:
             return False
-        at, _ = self.place(number)
-        return at >= 0 and not self._internal[at]
+        return bool(self.left[at][place])
 
     def value(self, number: int) -> float:
         """An answer; NaN for one without noise."""
@@ -184,27 +191,18 @@ class _Answers:
         for number in numbers:
             step = self.step(number)
             if step.laws is not None and not step.is_lost:
-                by_kind[(*map(_kind, step.laws), step.toss)].append(number)
+                by_kind[(*map(kind_of, step.laws), step.toss)].append(number)
         yield from by_kind.values()
 
     def scores(self, numbers: Sequence[int], world: int) -> Scores:
         """Answers of one kind in one world: their values before noise, and their noise."""
-        places: dict[int, list[int]] = defaultdict(list)
-        order: dict[int, list[int]] = defaultdict(list)
-        for at, number in enumerate(numbers):
-            step, place = self.place(number)
-            places[step].append(place)
-            order[step].append(at)
-        back = np.argsort(np.concatenate([np.asarray(positions) for positions in order.values()]))
-        before = np.concatenate(
-            [self.steps[step].before[world][own] for step, own in places.items()]
-        )
-        laws = []
-        for step, own in places.items():
-            known = self.steps[step].laws
-            assert known is not None
-            laws.append(known[world].element(np.asarray(own), self.steps[step].answer.size))
-        return Scores(before[back], _join_laws(laws).element(back, len(back)))
+        before, laws = [], []
+        for at, own in groupby(map(self.place, numbers), key=itemgetter(0)):
+            places, step = np.asarray([place for _, place in own]), self.steps[at]
+            assert step.laws is not None
+            before.append(step.before[world][places])
+            laws.append(step.laws[world].element(places, step.answer.size))
+        return Scores(np.concatenate(before), _join_laws(laws))
 
     def charge_alone(self, number: int) -> list[StepCharge]:
         """The charges of one answer in full."""
@@ -213,39 +211,18 @@ class _Answers:
         return _charge_in_full(self.steps[at], only & self.moves[at])
 
 
-def _kind(law: NoiseLaw) -> object:
-    fields = vars(law).items()
-    plain = ((name, value) for name, value in fields if not isinstance(value, np.ndarray | tuple))
-    counts = (len(value) for _, value in fields if isinstance(value, tuple))
-    return (type(law), *plain, *counts)
-
-
 def _join_laws(laws: Sequence[NoiseLaw]) -> NoiseLaw:
     """The law of the elements of several laws of one kind."""
-    if len(laws) == 1:
-        return laws[0]
-    fields: dict[str, Any] = {}
-    for name, first in vars(laws[0]).items():
-        every = [getattr(law, name) for law in laws]
-        if isinstance(first, tuple):
-            fields[name] = tuple(np.concatenate(column) for column in zip(*every, strict=True))
-        else:
-            fields[name] = np.concatenate(every) if isinstance(first, np.ndarray) else first
+    fields = {
+        name: np.concatenate([getattr(law, name) for law in laws])
+        if isinstance(first, np.ndarray)
+        else first
+        for name, first in vars(laws[0]).items()
+    }
     return type(laws[0])(**fields)
 
 
 # -- answers in full ------------------------------------------------------------------------------
-
-
-def _which_move(step: NoisyStep) -> NDArray[np.bool_]:
-    """Which answers differ before noise, or in the law of their noise."""
-    moves: NDArray[np.bool_] = np.not_equal(step.before.shift, 0)
-    if step.laws is None:
-        return step.moved
-    inside, outside = step.laws
-    if type(inside) is not type(outside):
-        return np.ones_like(moves)
-    return np.logical_or(moves, np.logical_not(inside.equals(outside)))
 
 
 def _charge_in_full(step: NoisyStep, left: NDArray[np.bool_]) -> list[StepCharge]:

@@ -30,10 +30,10 @@ from dpaudit.plugins.named import named_attacks
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, IntArray
-from dpaudit.replaying.orders import FinishedFit
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.record import GuessesFound
 from dpaudit.replaying.release import ReleaseFeatures
+from dpaudit.replaying.transcript import Transcript
 
 PILOTS: Final = 8
 """Pilot fits of each world."""
@@ -261,21 +261,20 @@ class _Reader:
         ]
         self._features: ReleaseFeatures | None = None
 
-    def learn(self, pilots: Sequence[FinishedFit], worlds: Sequence[World]) -> None:
+    def learn(self, pilots: Sequence[Transcript], worlds: Sequence[World]) -> None:
         """Fixes the features, from pilots of both worlds."""
         releases = [
             release
             for fit, world in zip(pilots, worlds, strict=True)
-            if (release := self._fits.release_of(fit.transcript, world)) is not None
+            if (release := self._fits.release_of(fit, world)) is not None
         ]
         if releases:
             self._features = ReleaseFeatures.of(releases, without=self._without)
 
-    def read(self, fits: Sequence[FinishedFit], worlds: Sequence[World]) -> list[FloatArray | None]:
+    def read(self, fits: Sequence[Transcript], worlds: Sequence[World]) -> list[FloatArray | None]:
         """The features of some fits; None for one that failed."""
         releases = [
-            self._fits.release_of(fit.transcript, world)
-            for fit, world in zip(fits, worlds, strict=True)
+            self._fits.release_of(fit, world) for fit, world in zip(fits, worlds, strict=True)
         ]
         tables = [fit.tables[WORLDS.index(world)] for fit, world in zip(fits, worlds, strict=True)]
         return [

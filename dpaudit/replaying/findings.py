@@ -133,8 +133,7 @@ class ReplayFindings:
         noise_lines: Lines that drew noise in the control, which is the first fit.
         pilots: Replays with noise as drawn.
         edges: Replays at the edges.
-        parting: Where the worlds part first.
-        partings: In how many replays they part.
+        control_parting: Where two fits of the same table part.
         stored: Places of the fitted model that differ under equal answers.
         generators: Places in it of generators, of their states, and of seeds of noise.
         left_out: Places that could not be compared.
@@ -142,7 +141,6 @@ class ReplayFindings:
             sub-sample or not.
         deltas: The delta that each line spends on keys that only one world has.
         spent: What the steps spend.
-        spent_by_noise: The same without choices; only where data goes around the noise.
         proof: What reading proved.
         game: The coin game.
         shared_noise: Pairs of lines with the same noise.
@@ -159,15 +157,13 @@ class ReplayFindings:
     noise_lines: frozenset[Site] = frozenset()
     pilots: list[Transcript] = field(default_factory=list)
     edges: list[Transcript] = field(default_factory=list)
-    parting: Parting | None = None
-    partings: int = 0
+    control_parting: Parting | None = None
     stored: dict[str, None] = field(default_factory=dict)
     generators: dict[str, None] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     unamplified: frozenset[Site] = frozenset()
     deltas: Mapping[Site, float] = field(default_factory=dict)
     spent: Spent = field(default_factory=Spent)
-    spent_by_noise: Spent = field(default_factory=Spent)
     proof: Proof | None = None
     game: CoinGame | None = None
     shared_noise: dict[tuple[Site, Site], None] = field(default_factory=dict)
@@ -177,8 +173,9 @@ class ReplayFindings:
     foreign_seeds: tuple[Site, ...] = ()
     features: tuple[MovedFeature, ...] | None = None
 
-    def add_differences(self, fits: Fits, transcript: Transcript) -> None:
-        """Adds where the worlds part, and where their releases differ."""
+    def add(self, fits: Fits, transcript: Transcript, *, is_edge: bool = False) -> None:
+        """Adds a replay: where the worlds part, and where their releases differ."""
+        (self.edges if is_edge else self.pilots).append(transcript)
         first, second = (fits.release_of(transcript, world) for world in World)
         parting = transcript.parting
         if first is not None and second is not None:
@@ -194,12 +191,9 @@ class ReplayFindings:
             self.generators |= dict.fromkeys(first.generators)
             self.left_out |= dict.fromkeys((*first.left_out, *second.left_out))
         transcript.parting = parting
-        self.partings += parting is not None
-        self.parting = self.parting or parting
 
     def forget_pilots(self) -> None:
-        """Leaves out the replays so far, which were aligned at a wrong place."""
-        self.parting, self.partings = None, 0
+        """Leaves out the replays so far: they were aligned, or their coins read, the wrong way."""
         for kept in (self.pilots, self.stored, self.generators, self.left_out):
             kept.clear()
 
@@ -209,19 +203,20 @@ class ReplayFindings:
         return [*self.pilots, *self.edges]
 
     @property
+    def partings(self) -> list[Parting]:
+        """Where the worlds part, of each replay in which they do."""
+        every = (transcript.parting for transcript in self.transcripts)
+        return [parting for parting in every if parting is not None]
+
+    @property
+    def parting(self) -> Parting | None:
+        """Where the worlds part first."""
+        return next(iter(self.partings), self.control_parting)
+
+    @property
     def goes_around(self) -> bool:
         """Whether data goes around the noise, into the fitted model or into what is done next."""
         return bool(self.stored) or self.parting is not None
-
-    @property
-    def charged(self) -> Spent:
-        """What counts as spent.
-
-        Where data goes around the noise, choices do not count: what is chosen may be another value
-        in each world, as the gaps between the sorted values of a table are, so that the
-        probabilities of the places in a list are not those of an answer.
-        """
-        return self.spent_by_noise if self.goes_around else self.spent
 
     @property
     def lost_draws(self) -> list[Unfollowed]:
@@ -236,7 +231,7 @@ class ReplayFindings:
         """What is not in the ledger, so that its sum is no cost; None if nothing is missing."""
         for draw in self.lost_draws:
             return f"{draw.site}: {draw.why}"
-        if self.goes_around and not self.charged.value:
+        if self.goes_around and not self.spent.value:
             return "data goes around the noise that was heard"
         return None
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dpaudit.replaying.laws import FloatArray, IntArray
-from dpaudit.replaying.messages import draws_of, law_of_parts
+from dpaudit.replaying.messages import Draw, draws_of, law_of_draws
 from dpaudit.replaying.transcript import (
     NoisyStep,
     Pair,
     Transcript,
     Unfollowed,
-    flat,
-    numbers_of,
 )
 
 _ALONE: Final = "more noise is added to a noisy answer, which is charged by itself"
-Parts = Sequence[Mapping[str, Any]]
-"""The draws of a step in one world, as the world tells them."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +26,12 @@ class StepNoise:
     """The noise of a step.
 
     Attributes:
-        parts: Its draws in each world.
+        draws: Its draws in each world.
         on: The answers that it is added to, one for each of its own; None if it is added to data.
         factor: What each of these is multiplied by before.
     """
 
-    parts: tuple[Parts, Parts]
+    draws: tuple[Sequence[Draw], Sequence[Draw]]
     on: IntArray | None = None
     factor: FloatArray | None = None
 
@@ -71,7 +67,7 @@ def join_noise(transcript: Transcript, noises: Sequence[StepNoise]) -> None:
             gone.add(at)
     kept = [at for at in range(len(steps)) if at not in gone]
     transcript.noisy = [steps[at] for at in kept]
-    _name_shared_draws(transcript.noisy, [noises[at].parts[0] for at in kept])
+    _name_shared_draws(transcript.noisy, [noises[at].draws[0] for at in kept])
 
 
 def _step_of(steps: Sequence[NoisyStep], on: IntArray, known: Collection[int]) -> int | None:
@@ -92,10 +88,10 @@ def _join_steps(
     assert more.factor is not None
     order, factor = more.on - first.first, more.factor
     inside, outside = (
-        [*(_take(part, order, factor) for part in own), *others]
-        for own, others in zip(noise.parts, more.parts, strict=True)
+        [*(draw.take(order, factor) for draw in own), *others]
+        for own, others in zip(noise.draws, more.draws, strict=True)
     )
-    laws = law_of_parts(inside), law_of_parts(outside)
+    laws = law_of_draws(inside), law_of_draws(outside)
     is_one = first.toss == second.toss and not (first.is_lost or second.is_lost)
     if laws[0] is None or laws[1] is None or not is_one:
         return None
@@ -111,25 +107,16 @@ def _join_steps(
         law_names=first.law_names | second.law_names,
         seed=second.seed if first.seed == second.seed else None,
     )
-    return step, replace(more, parts=(inside, outside))
+    return step, replace(more, draws=(inside, outside))
 
 
-def _take(part: Mapping[str, Any], order: IntArray, factor: FloatArray) -> dict[str, Any]:
-    """Some of a part's draws, multiplied."""
-    size = order.size
-    fields = ("factor", "scale", "shape", "other")
-    taken = {name: np.broadcast_to(flat(part[name]), size)[order] for name in fields}
-    ids = np.broadcast_to(numbers_of(part["ids"]), size)[order]
-    return {**part, **taken, "ids": ids, "factor": taken["factor"] * factor}
-
-
-def _name_shared_draws(steps: list[NoisyStep], parts: Sequence[Parts]) -> None:
+def _name_shared_draws(steps: list[NoisyStep], draws: Sequence[Sequence[Draw]]) -> None:
     """Names the draws of answers that share some, with each other or with later steps."""
-    every = [np.concatenate([numbers_of(part["ids"]) for part in own]) for own in parts]
+    every = [np.concatenate([draw.ids for draw in own]) for own in draws]
     if not every:
         return
     ids, counts = np.unique(np.concatenate(every), return_counts=True)
     shared = ids[counts > 1]
     for place, step in enumerate(steps):
         if shared.size and np.isin(every[place], shared).any():
-            steps[place] = replace(step, draws=draws_of(parts[place], step.answer.size))
+            steps[place] = replace(step, draws=draws_of(draws[place], step.answer.size))

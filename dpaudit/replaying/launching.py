@@ -29,6 +29,10 @@ _BOOT: Final = Path(__file__).parent / "listening" / "boot"
 _SINGLE_THREAD: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
+_MOST_WAITING: Final = 1000
+"""Processes of a generator that draw: they connect, and are asked after the fit."""
+
+
 class LaunchedWorlds(NamedTuple):
     """Where the processes of both worlds work and connect, and those that were started.
 
@@ -49,7 +53,9 @@ def prepare_launch() -> Iterator[LaunchedWorlds]:
     with tempfile.TemporaryDirectory(prefix="dpaudit-worker-") as folder:
         for world in ("in", "out"):
             (Path(folder) / world).mkdir()
-        with Listener(str(Path(folder) / "listen"), family="AF_UNIX", backlog=16) as server:
+        with Listener(
+            str(Path(folder) / "listen"), family="AF_UNIX", backlog=_MOST_WAITING
+        ) as server:
             yield LaunchedWorlds(Path(folder), server, {})
 
 

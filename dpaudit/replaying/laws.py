@@ -20,18 +20,10 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_NEAR: Final = 1e-12
-"""Below this, in units of the scale, the density of a sum equals that at 0."""
 _EQUAL: Final = 1e-12
 """Scales equal up to this relative error, and shifts up to this share of a scale, are equal."""
 _WHOLE: Final = 1e-9
 """A number this near to an integer is one."""
-_MOST_SHARES: Final = 64
-"""The law of a sum of Laplace draws of one scale is known up to this many draws."""
-_MOST_SHAPE: Final = 5.0
-"""For gamma draws of a fractional shape it is known up to this shape: Bessel functions overflow."""
-_LOST: Final = 1e-10
-"""The largest relative rounding error allowed in the density of a sum."""
 _TAIL: Final = 14.0
 """A tail of the discrete Gaussian is summed over this many scales; exp(-98) lies beyond."""
 
@@ -54,11 +46,11 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def log_density(self, noise: FloatArray) -> FloatArray:
-        """Log density (or probability) of each element's noise."""
+        """Log density (or probability) of each element's noise; NaN if it is not known."""
 
     @abstractmethod
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
-        """Log probability that the noise is at least this (above), or at most this."""
+        """Log probability that it is at least this (above), or at most this; NaN if not known."""
 
     def cdf(self, noise: FloatArray) -> FloatArray:
         """Probability that the noise is at most this, element by element."""
@@ -110,14 +102,14 @@ class NoiseLaw(ABC):
 
     def equals(self, other: NoiseLaw) -> NDArray[np.bool_]:
         """Whether the parameters of each element agree."""
-        pairs = zip(_parameters(self), _parameters(other), strict=True)
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         same = [np.isclose(own, its, rtol=_EQUAL, atol=0.0) for own, its in pairs]
         return np.asarray(np.all(np.broadcast_arrays(*same), axis=0))
 
 
-def _parameters(law: NoiseLaw) -> list[FloatArray]:
-    values = [value if isinstance(value, tuple) else (value,) for value in vars(law).values()]
-    return [np.asarray(value, dtype=float) for own in values for value in own]
+def kind_of(law: NoiseLaw | None) -> object:
+    """What two laws have in common that differ in numbers of their elements alone."""
+    return type(law), getattr(law, "sign", None)
 
 
 class _Symmetric(NoiseLaw):
@@ -204,133 +196,32 @@ class Gumbel(NoiseLaw):
 
 
 @dataclass(frozen=True)
-class GammaDifference(_Symmetric):
-    """The difference of two gamma draws of one shape: the sum of `shape` Laplace draws of a scale.
+class LaplaceSum(NoiseLaw):
+    """A sum of Laplace draws, or of gamma draws that add up to one Laplace draw or more.
 
-    In units of the scale the density is |z|^(a - 1/2) K_(a - 1/2)(|z|) / (sqrt(pi) Gamma(a)
-    2^(a - 1/2)), K being the modified Bessel function; for a whole shape that is a
-    polynomial times exp(-|z|), with positive coefficients.
-    """
-
-    name = "sum of laplace"
-    shape: FloatArray
-
-    def log_density(self, noise: FloatArray) -> FloatArray:
-        z, shapes = np.broadcast_arrays(np.abs(noise) / self.scale, self.shape)
-        log_densities = np.empty(z.shape)
-        for shape in np.unique(shapes):
-            at = shapes == shape
-            log_densities[at] = _log_gamma_difference(z[at], float(shape))
-        return log_densities - np.log(self.scale)
-
-    @property
-    def has_cdf(self) -> bool:
-        """Whether all shapes are whole."""
-        return bool(np.all(self.shape == np.rint(self.shape)))
-
-    def _log_above(self, noise: FloatArray) -> FloatArray:
-        """The integral of z^k exp(-z) from z on is k! exp(-z) (1 + z + ... + z^k / k!)."""
-        z, shapes = np.broadcast_arrays(noise / self.scale, self.shape)
-        log_tails = np.empty(z.shape)
-        for shape in np.unique(shapes):
-            at, powers = shapes == shape, np.arange(int(shape))
-            whole = _polynomial(int(shape)) + scipy.special.gammaln(powers + 1)
-            tails = np.logaddexp.accumulate(whole[::-1])[::-1] - scipy.special.gammaln(powers + 1)
-            log_tails[at] = _log_polynomial(z[at], tails)
-        return log_tails
-
-    def _largest_loss(self, shift: FloatArray) -> FloatArray:
-        """Below shape 1 the log density is convex on each side: the loss is largest at 0."""
-        peak = self.log_density(np.zeros(np.shape(shift))) - self.log_density(shift)
-        return np.asarray(np.where(self.shape >= 1, np.abs(shift) / self.scale, peak))
-
-
-def _polynomial(count: int) -> FloatArray:
-    """Log coefficients of z^0, z^1, ... in the density of so many Laplace draws, over exp(-z)."""
-    left = np.arange(count - 1, -1, -1)
-    return np.asarray(
-        scipy.special.gammaln(count + left)
-        - scipy.special.gammaln(count - left)
-        - scipy.special.gammaln(left + 1)
-        - scipy.special.gammaln(count)
-        - (count + left) * math.log(2)
-    )
-
-
-def _log_polynomial(z: FloatArray, log_factors: FloatArray) -> FloatArray:
-    """log(exp(-z) (c0 + c1 z + c2 z² + ...))."""
-    powers = scipy.special.xlogy(np.arange(len(log_factors))[:, None], z.ravel())
-    terms = log_factors[:, None] + powers
-    return np.asarray(scipy.special.logsumexp(terms, axis=0).reshape(z.shape) - z)
-
-
-def _log_gamma_difference(z: FloatArray, shape: float) -> FloatArray:
-    """Log density at z >= 0 of the difference of two gamma draws of scale 1."""
-    if shape == np.rint(shape):
-        return _log_polynomial(z, _polynomial(int(shape)))
-    order = shape - 0.5
-    near = z < (_NEAR if shape > 1 else np.finfo(float).tiny)
-    away = np.where(near, 1.0, z)
-    constant = -scipy.special.gammaln(shape) - 0.5 * math.log(math.pi)
-    log_density = (
-        order * np.log(away / 2) + np.log(scipy.special.kve(order, away)) - away + constant
-    )
-    middle = math.inf if order <= 0 else scipy.special.gammaln(order) - math.log(2) + constant
-    return np.where(near, middle, log_density)
-
-
-@dataclass(frozen=True)
-class LaplaceSum(_Concave):
-    """The sum of Laplace draws of different scales: a sum of Laplace densities (partial fractions).
+    Its loss is that of the draw of the largest scale: the others are added after it, and far out
+    they no longer count. No more of the law is known here.
 
     Attributes:
         scale: The largest scale, of each element.
-        others: The other ones.
     """
 
     name = "sum of laplace"
-    others: tuple[FloatArray, ...]
-
-    def _each(self) -> list[tuple[FloatArray, FloatArray]]:
-        """The factor of each Laplace density, and its scale."""
-        scales = [self.scale, *self.others]
-        squares = [scale**2 for scale in scales]
-        factors = (
-            np.prod([own / (own - other) for other in squares if other is not own], axis=0)
-            for own in squares
-        )
-        return list(zip(factors, scales, strict=True))
+    symmetric = True
 
     @property
-    def rounding_error(self) -> float:
-        """The relative rounding error of the density at 0, where it is largest."""
-        parts = [factor / scale for factor, scale in self._each()]
-        sizes = np.sum(np.abs(parts), axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            error = 8.0 * len(parts) * np.finfo(float).eps * sizes / np.abs(np.sum(parts, axis=0))
-        return float(np.max(np.nan_to_num(error, nan=np.inf), initial=0.0))
+    def has_cdf(self) -> bool:
+        """Not known."""
+        return False
 
     def log_density(self, noise: FloatArray) -> FloatArray:
-        far = np.abs(noise)
-        density = sum(
-            factor / (2 * scale) * np.exp(-far * (1 / scale - 1 / self.scale))
-            for factor, scale in self._each()
-        )
-        return np.asarray(np.log(density) - far / self.scale)
+        return np.full(np.broadcast_shapes(np.shape(noise), self.scale.shape), np.nan)
 
-    def _log_above(self, noise: FloatArray) -> FloatArray:
-        tail = sum(
-            factor / 2 * np.exp(-noise * (1 / scale - 1 / self.scale))
-            for factor, scale in self._each()
-        )
-        return np.asarray(np.log(tail) - noise / self.scale)
+    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
+        return self.log_density(noise)
 
-    def element(self, place: Any, size: int) -> LaplaceSum:
-        scale, *others = (
-            np.asarray(np.broadcast_to(values, (size,))[place])
-            for values in (self.scale, *self.others)
-        )
-        return LaplaceSum(scale, tuple(others))
+    def _largest_loss(self, shift: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(shift) / self.scale)
 
 
 @dataclass(frozen=True)
@@ -467,87 +358,7 @@ class Geometric(NoiseLaw):
 
 
 @dataclass(frozen=True)
-class Staircase(_Symmetric):
-    """The staircase law (Geng and Viswanath 2014); `scale` is its sensitivity."""
-
-    name = "staircase"
-    epsilon: float = 1.0
-    gamma: float = 0.5
-
-    @property
-    def _whole(self) -> float:
-        """The mass of a level, in units of its first step."""
-        return self.gamma + math.exp(-self.epsilon) * (1 - self.gamma)
-
-    def log_density(self, noise: FloatArray) -> FloatArray:
-        top = -math.expm1(-self.epsilon) / (2 * self.scale * self._whole)
-        z = np.abs(noise) / self.scale
-        step = np.floor(z) + (z - np.floor(z) >= self.gamma)
-        return np.asarray(np.log(top) - self.epsilon * step)
-
-    def _log_above(self, noise: FloatArray) -> FloatArray:
-        z = noise / self.scale
-        b, level = math.exp(-self.epsilon), np.floor(z)
-        inner = np.minimum(z - level, self.gamma) + b * np.maximum(z - level - self.gamma, 0.0)
-        return np.asarray(
-            np.log1p(-(1 - b) * inner / self._whole) - self.epsilon * level - math.log(2)
-        )
-
-    def _largest_loss(self, shift: FloatArray) -> FloatArray:
-        return np.asarray(self.epsilon * np.ceil(np.abs(shift) / self.scale - _WHOLE))
-
-
-class Bounded(NoiseLaw):
-    """A law of bounded noise, with no mass beyond its ends."""
-
-    @property
-    @abstractmethod
-    def ends(self) -> tuple[FloatArray, FloatArray]:
-        """The least and the largest noise."""
-
-    def is_inside(self, noise: FloatArray) -> NDArray[np.bool_]:
-        """Whether this noise can occur, up to rounding."""
-        low, high = self.ends
-        slack = _EQUAL * (high - low)
-        return np.asarray((noise >= low - slack) & (noise <= high + slack))
-
-    def largest_loss(self, other: NoiseLaw, shift: FloatArray) -> FloatArray:
-        """As for every law: at a kink or at an end; infinite if the ends differ."""
-        assert isinstance(other, Bounded)
-        none = np.zeros(np.shape(shift))
-        largest, moved = none, none + shift
-        for point in (none, -moved, *self.ends, *(end - moved for end in other.ends)):
-            inside, outside = self.log_density(point), other.log_density(point + moved)
-            possible = np.isfinite(inside) | np.isfinite(outside)
-            with np.errstate(invalid="ignore"):
-                largest = np.maximum(largest, np.where(possible, np.abs(inside - outside), 0.0))
-        if np.all(self.equals(other)):
-            return np.asarray(np.where(np.abs(moved) <= _EQUAL * self.scale, 0.0, largest))
-        return largest
-
-
-@dataclass(frozen=True)
-class Uniform(Bounded):
-    """The uniform law from -scale to scale."""
-
-    name = "uniform"
-    symmetric = True
-
-    @property
-    def ends(self) -> tuple[FloatArray, FloatArray]:
-        return -self.scale, self.scale
-
-    def log_density(self, noise: FloatArray) -> FloatArray:
-        return np.where(self.is_inside(noise), -np.log(2 * self.scale), -np.inf)
-
-    def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
-        z = (noise if above else np.negative(noise)) / self.scale
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.clip(0.5 - 0.5 * z, 0.0, 1.0)))
-
-
-@dataclass(frozen=True)
-class BoundedLaplace(Bounded):
+class BoundedLaplace(NoiseLaw):
     """Laplace noise conditional on lying between two ends, one on each side of 0."""
 
     name = "bounded laplace"
@@ -559,8 +370,23 @@ class BoundedLaplace(Bounded):
         return self.low, self.high
 
     def log_density(self, noise: FloatArray) -> FloatArray:
+        slack = _EQUAL * (self.high - self.low)
+        is_inside = (noise >= self.low - slack) & (noise <= self.high + slack)
         inside = -np.abs(noise) / self.scale - np.log(self._mass * self.scale)
-        return np.where(self.is_inside(noise), inside, -np.inf)
+        return np.where(is_inside, inside, -np.inf)
+
+    def largest_loss(self, other: NoiseLaw, shift: FloatArray) -> FloatArray:
+        """As for every law: at a kink or at an end; infinite if the ends differ."""
+        none = np.zeros(np.shape(shift))
+        largest, moved = none, none + shift
+        for point in (none, -moved, *self.ends, *(end - moved for end in other.ends)):
+            inside, outside = self.log_density(point), other.log_density(point + moved)
+            possible = np.isfinite(inside) | np.isfinite(outside)
+            with np.errstate(invalid="ignore"):
+                largest = np.maximum(largest, np.where(possible, np.abs(inside - outside), 0.0))
+        if np.all(self.equals(other)):
+            return np.asarray(np.where(np.abs(moved) <= _EQUAL * self.scale, 0.0, largest))
+        return largest
 
     def log_tail(self, noise: FloatArray, *, above: bool) -> FloatArray:
         z = (noise if above else np.negative(noise)) / self.scale
@@ -586,7 +412,7 @@ class Share(NamedTuple):
         factor: What the draw is multiplied by.
         scale: Its scale.
         shape: Its second parameter; of bounded Laplace noise, the lower end.
-        other: Its third parameter: the upper end; of staircase noise, gamma.
+        other: Its third parameter: the upper end.
     """
 
     law: str
@@ -624,8 +450,6 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
     sign = _sign(share.factor)
     if share.law == "logistic":
         return Logistic(size)
-    if share.law == "uniform":
-        return Uniform(size)
     if share.law == "bounded_laplace":
         low, high = np.sort([share.factor * share.shape, share.factor * share.other], axis=0)
         known = np.all((low <= 0) & (high >= 0) & (low < high))
@@ -640,16 +464,13 @@ def law_of(shares: Sequence[Share]) -> NoiseLaw | None:
         return DiscreteGaussian(share.scale)
     if share.law == "geometric" and sign is not None:
         return Geometric(share.scale, share.shape, sign)
-    if share.law == "staircase" and np.ptp(share.shape) == 0 and np.ptp(share.other) == 0:
-        return Staircase(share.scale, float(np.max(share.shape)), float(np.max(share.other)))
     return None
 
 
 def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
     """The law of gamma, exponential and Laplace draws (Laplace is a difference of exponentials).
 
-    The shapes of draws with one scale add up. Sums of several scales are known if the draws of each
-    scale form one Laplace draw.
+    The shapes of draws with one scale add up.
     """
     groups: list[tuple[FloatArray, list[Share]]] = []
     for share in shares:
@@ -665,19 +486,13 @@ def _of_gammas(shares: Sequence[Share]) -> NoiseLaw | None:
     laws = [_of_one_scale(size, own) for size, own in groups]
     if len(laws) == 1:
         return laws[0]
-    if not all(isinstance(law, Laplace) for law in laws):
+    if not all(isinstance(law, Laplace | LaplaceSum) for law in laws):
         return None
-    scales = np.sort([size for size, _ in groups], axis=0)[::-1]
-    if np.any(scales[1:] == scales[:-1]):
-        return None
-    law = LaplaceSum(scales[0], tuple(scales[1:]))
-    return law if law.rounding_error < _LOST else None
+    return LaplaceSum(np.asarray(np.max([size for size, _ in groups], axis=0)))
 
 
 def _of_one_scale(scale: FloatArray, shares: Sequence[Share]) -> NoiseLaw | None:
-    """Gammas of both signs with equal shapes are Laplace noise, or a sum of Laplace draws."""
-    if len(shares) == 1 and shares[0].law == "laplace":
-        return Laplace(scale)
+    """Gammas of both signs with shape 1 together are Laplace noise; with more, a sum."""
     totals: dict[float, Any] = {}
     for share in shares:
         sign = _sign(share.factor)
@@ -691,14 +506,9 @@ def _of_one_scale(scale: FloatArray, shares: Sequence[Share]) -> NoiseLaw | None
         ((sign, shape),) = totals.items()
         return Gamma(scale, shape, sign)
     total = totals[1.0]
-    if not np.allclose(total, totals[-1.0], rtol=1e-9):
+    if not np.allclose(total, totals[-1.0], rtol=1e-9) or np.any(total < 1.0 - 1e-9):
         return None
-    whole = np.rint(total)
-    if np.allclose(total, whole, rtol=1e-9) and np.all(whole >= 1):
-        if np.all(whole == 1):
-            return Laplace(scale)
-        return GammaDifference(scale, whole) if np.max(whole) <= _MOST_SHARES else None
-    return GammaDifference(scale, total) if np.max(total) <= _MOST_SHAPE else None
+    return Laplace(scale) if np.allclose(total, 1.0, rtol=1e-9) else LaplaceSum(scale)
 
 
 def _of_geometrics(first: Share, second: Share) -> NoiseLaw | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dpaudit.formatting import counted, percent, rounded
+from dpaudit.formatting import counted, listed, percent, rounded
+from dpaudit.replaying.charges import SELECTED
 from dpaudit.replaying.ledger import LedgerLine
 from dpaudit.report.charts import ChartRow, draw_rows
 from dpaudit.results.structure import MOST_ROWS, Block, Picture, ReportTable
@@ -17,24 +18,7 @@ _LONGEST: Final = 50
 
 
 def ledger_block(lines: Sequence[LedgerLine]) -> Block:
-    """The ledger as a part of a report."""
-    return Block(
-        title="Ledger",
-        paragraphs=(
-            "The cost of each line of code, and its share of the total. L1, L2 and Linf are "
-            "the distances by which the record moved its answers.",
-        ),
-        items=tuple(_notes(lines)),
-        table=ReportTable(
-            ("Line", "Noise", "Times", "L1", "L2", "Linf", "Cost", "Share", "Counts as"),
-            tuple(map(_row, lines[:MOST_ROWS])),
-            frozenset({2, 3, 4, 5, 7}),
-        ),
-    )
-
-
-def narrow_ledger(lines: Sequence[LedgerLine]) -> Block:
-    """The ledger for a terminal: a table of at most 80 columns."""
+    """The ledger as a part of a report: a table of at most 80 columns."""
     rows = []
     for line in lines[:MOST_ROWS]:
         scale = "" if line.scale is None else rounded(line.scale)
@@ -48,6 +32,9 @@ def narrow_ledger(lines: Sequence[LedgerLine]) -> Block:
 
 def _notes(lines: Sequence[LedgerLine]) -> Iterator[str]:
     """What the columns do not say, and how many lines are left out."""
+    selected = [line.place for line in lines[:MOST_ROWS] if line.counts_as == SELECTED]
+    if selected:
+        yield f"charged by what is selected, not as if the scores were released: {listed(selected)}"
     for line in lines[:MOST_ROWS]:
         if line.other_scale is not None:
             scales = f"{line.scale:.7g} and {line.other_scale:.7g}"
@@ -73,21 +60,6 @@ def cost(line: LedgerLine) -> str:
 
 def _share(line: LedgerLine) -> str:
     return percent(round(line.share, 2))
-
-
-def _row(line: LedgerLine) -> tuple[str, ...]:
-    noise = line.law if line.scale is None else f"{line.law} {line.scale:.6g}"
-    if line.other_scale is not None:
-        noise += f", without the record {line.other_scale:.6g}"
-    return (
-        line.place,
-        noise,
-        str(line.times),
-        *map(rounded, (line.l1, line.l2, line.linf)),
-        cost(line),
-        _share(line),
-        "internal" if line.internal else line.counts_as,
-    )
 
 
 def costliest_lines(lines: Sequence[LedgerLine]) -> Block:

@@ -18,19 +18,15 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw
 from dpaudit.replaying.messages import are_same
-from dpaudit.replaying.orders import HIDDEN
+from dpaudit.replaying.orders import HIDDEN, PLACES, WIDE, find_change
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import are_rows, differing_places
 from dpaudit.replaying.transcript import FitRelease, Question, Site, Transcript
 
-_PLACES: Final = (HIDDEN, -97.0, -31.0, -7.3, -2.1, -0.6, 0.0, 0.5, 1.7, 5.9, 23.0, 88.0, 293.0)
-"""Where a draw is put first, in scales, at irregular distances."""
 _NARROW: Final = 1e-10
 """Width of the interval in which the release changes, in scales."""
 _FIRST: Final = 500
 """Fits with moved draws have numbers from here on."""
-_WIDE: Final = (1.0, 1.0, 30.0)
-"""What other noise is multiplied by: bisection is in the first fit, the others must agree."""
 _MOST: Final = 8
 """With more draws of one world alone, their chances are not computed."""
 Shows = Callable[[float], bool | None]
@@ -128,16 +124,16 @@ def _chance_shown(
     """
     law = noises[at].law
     shows, *others = (
-        _shows(fits, noises, at, number, without) for number in range(_FIRST, _FIRST + len(_WIDE))
+        _shows(fits, noises, at, number, without) for number in range(_FIRST, _FIRST + len(WIDE))
     )
-    places = np.unique(law.place(np.array(_PLACES))).tolist()
+    places = np.unique(law.place(np.array(PLACES))).tolist()
     shown = [shows(noise) for noise in places]
     if None in shown or shown != sorted(map(bool, shown)) or any(shown[:2]):
         return None
     if not shown[-1]:
         return 0.0
     first = shown.index(True)
-    interval = _bisect(shows, places[first - 1], places[first], law)
+    interval = find_change(shows, places[first - 1], places[first], law, width=_NARROW)
     if interval is None:
         return None
     low, high = interval
@@ -185,20 +181,8 @@ def _fit(
     for noise, own in zip(noises, moved, strict=True):
         answer = values.setdefault(noise.key, np.full(noise.size, np.nan))
         answer[noise.element] = noise.before + own
-    wide = _WIDE[(number - _FIRST) % len(_WIDE)]
-    return fits.alone(World.IN, number, values=values, wide=wide).transcript
-
-
-def _bisect(shows: Shows, low: float, high: float, law: NoiseLaw) -> tuple[float, float] | None:
-    """Narrows the interval in which the release changes; None if that is not known."""
-    while high - low > (1.0 if law.whole else _NARROW * float(law.scale)) * 1.001:
-        middle = 0.5 * (low + high)
-        middle = float(np.floor(middle)) if law.whole else middle
-        is_shown = shows(middle)
-        if is_shown is None:
-            return None
-        low, high = (low, middle) if is_shown else (middle, high)
-    return low, high
+    wide = WIDE[(number - _FIRST) % len(WIDE)]
+    return fits.alone(World.IN, number, values=values, wide=wide)
 
 
 def _is_always_shown(fits: Fits, noise: _LoneNoise, without: frozenset[str]) -> bool:
@@ -207,10 +191,10 @@ def _is_always_shown(fits: Fits, noise: _LoneNoise, without: frozenset[str]) -> 
     Values do not count: the noise of other answers may protect them.
     """
     outlines: tuple[set[object], set[object]] = set(), set()
-    for at, scales in enumerate(_PLACES):
-        number = _FIRST + len(_WIDE) * (1 + at)
+    for at, scales in enumerate(PLACES):
+        number = _FIRST + len(WIDE) * (1 + at)
         moved = [float(noise.law.place(np.asarray(scales)))]
-        alone = _fit(fits, [noise], moved, number), fits.alone(World.OUT, number).transcript
+        alone = _fit(fits, [noise], moved, number), fits.alone(World.OUT, number)
         for world, fit, outline in zip(WORLDS, alone, outlines, strict=True):
             release = fits.release_of(fit, world)
             outline.add(None if release is None else _outline(release, without))

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 from dpaudit.game.trial import reason_of
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.joint_noise import StepNoise, join_noise
-from dpaudit.replaying.laws import FloatArray, IntArray
+from dpaudit.replaying.laws import FloatArray, IntArray, Share, law_of
 from dpaudit.replaying.messages import (
     Comparison,
+    Draw,
+    Note,
     are_same,
     as_text,
     differ_in_noise,
-    law_of_parts,
+    law_of_draws,
     lone_elements,
     lone_places,
     release_of,
@@ -48,7 +50,7 @@ from dpaudit.replaying.transcript import (
 
 NUDGE: Final = 1e-7
 """A change of an answer that no selection should notice, in its own units."""
-Sides = Sequence[dict[str, Any]]
+Sides = Sequence[Mapping[str, Any]]
 """The same question of both worlds."""
 _ASKABLE: Final = frozenset(("choose", "coin", "factor", "operand", "located", "spend", "zero"))
 """Kinds of notes that become questions if their line is asked."""
@@ -101,7 +103,7 @@ class Match:
         self.transcript = Transcript(is_coin_edge=order.edge is not None)
         self.place, self._rng = place, rng
         self._turns: Counter[tuple[str, Site]] = Counter()
-        self._notes: dict[World, list[list[Any]]] = {world: [] for world in WORLDS}
+        self._notes: dict[World, list[Note]] = {world: [] for world in WORLDS}
         self._noises: list[StepNoise] = []
         self._waiting: set[World] = set()
         self._ended: dict[World, dict[str, Any]] = {}
@@ -118,6 +120,18 @@ class Match:
         self._compared: list[tuple[Site, Question, int | None, list[Comparison]]] = []
 
     # -- the exchange ----------------------------------------------------------------------------
+
+    def begin(self, seed: int) -> None:
+        """Begins the fits of the worlds, whose common streams have this root."""
+        lines = {name: sorted(lines) for name, lines in self.lines._asdict().items()}
+        controls = [self._processes[world].control for world in self.order.worlds]
+        for world, control in zip(self.order.worlds, controls, strict=True):
+            own, other = self.lengths if world is World.IN else self.lengths[::-1]
+            own_rows = [self.place] if self.place is not None and own > other else []
+            counts = {"rows": [own, other], "own_rows": own_rows}
+            control.send({**self.order.message(seed), **lines, **counts})
+        for control in controls:
+            control.receive()
 
     def run(self, fits: Mapping[World, Future[Any]]) -> None:
         """Answers questions until the fits are over.
@@ -168,7 +182,6 @@ class Match:
             message: dict[str, Any] | None = {} if world in self._waiting else None
             while message is not None or not fit.done():
                 if message is not None:
-                    self._take_sites(world, message)
                     with suppress(OSError):
                         self._processes[world].events.send({"part": True})
                 message = self._next_question(world, fit)
@@ -195,7 +208,7 @@ class Match:
         site = Site(*message["site"])
         if site not in self._alignment.turns or np.size(message["before"]) != 1:
             return False
-        if self.transcript.tosses or law_of_parts(message["parts"]) is None:
+        if self.transcript.tosses or law_of_draws(message["parts"]) is None:
             return False
         turn = len(self._single[world][site]) - 1
         return self._alignment.choose(self._alignment.turns[site][0]) == turn
@@ -223,13 +236,11 @@ class Match:
             if done:
                 return None
 
-    def _take_sites(self, world: World, message: dict[str, Any]) -> None:
-        self._processes[world].sites += [Site(*site) for site in message.get("sites", ())]
-
     def _take(self, world: World, message: dict[str, Any]) -> None:
         """Keeps the notes that come with a message."""
-        self._take_sites(world, message)
-        self._notes[world] += message["log"]
+        self._notes[world] += [Note.of(*note) for note in message["log"]]
+        if message.get("kind") == "answer":
+            message["parts"] = list(map(Draw.of, message["parts"]))
         is_single = message.get("kind") == "answer" and np.size(message["before"]) == 1
         if is_single and message.get("on") is None:
             value = float(np.ravel(message["before"])[0])
@@ -266,13 +277,12 @@ class Match:
             for file, line, function, text in message["seeds"]:
                 transcript.seeds.setdefault(Site(file, line, function), set()).add(text)
         if transcript.parting is None:  # of fits that were ended no notes were compared
-            for world, notes in self._notes.items():
-                tells = [
-                    (self._processes[world].sites[note[1]], note[3])
-                    for note in notes
-                    if note[0] == "tell"
-                ]
-                transcript.unfollowed += [Unfollowed(site, more["text"]) for site, more in tells]
+            transcript.unfollowed += [
+                Unfollowed(note.site, note.more["text"])
+                for notes in self._notes.values()
+                for note in notes
+                if note.kind == "tell"
+            ]
         transcript.unfollowed = list(dict.fromkeys(transcript.unfollowed))
         first = self._ended[self.order.worlds[0]]
         transcript.draws = {Site(*draw[:3]): draw[3] for draw in first["draws"]}
@@ -311,9 +321,8 @@ class Match:
         """
         if len(self.order.worlds) == 1:
             [world] = self.order.worlds
-            named = self._processes[world].sites
             for note in self._notes[world]:
-                self._record(named[note[1]], note, is_equal=True)
+                self._record(note, is_equal=True)
             self._notes[world] = []
             return
         self._find_loops()
@@ -321,32 +330,27 @@ class Match:
         self._drop_lone_notes()
         inside, outside = (self._notes[world] for world in WORLDS)
         for first, second in zip(inside, outside, strict=False):
-            sites = (
-                self._processes[World.IN].sites[first[1]],
-                self._processes[World.OUT].sites[second[1]],
-            )
-            if first[0] != second[0] or sites[0] != sites[1]:
-                raise Parted(PartKind.STEPS, sites, first[0], second[0])
-            is_equal = first[2] == second[2]
-            if first[0] == "seed" and sites[0] in self._free_seeds:
+            kind, site = first[:2]
+            if (kind, site) != second[:2]:
+                raise Parted(PartKind.STEPS, (site, second.site), kind, second.kind)
+            is_equal = first.digest == second.digest
+            if kind == "seed" and site in self._free_seeds:
                 continue
             if not is_equal and self._are_alike(first, second):
-                self.transcript.released.update(numbers_of(first[3]["ids"]).tolist())
+                self.transcript.released.update(numbers_of(first.more["ids"]).tolist())
                 continue
-            if not is_equal and first[0] != "select":
-                key = sites[0][:2]
-                if first[0] in _ASKABLE and key not in self.lines.asked:
-                    self.lines.asked.add(key)
-                    if first[0] == "located":
-                        self.lines.located.add(key)
+            if not is_equal and kind != "select":
+                if kind in _ASKABLE and site[:2] not in self.lines.asked:
+                    self.lines.asked.add(site[:2])
+                    if kind == "located":
+                        self.lines.located.add(site[:2])
                     raise Restart
-                kind = PartKind.SEEDS if first[0] == "seed" else PartKind.DRAWS
-                raise Parted(kind, sites, first[0], second[0])
-            self._record(sites[0], first, is_equal=is_equal)
+                differs = PartKind.SEEDS if kind == "seed" else PartKind.DRAWS
+                raise Parted(differs, (site, site), kind)
+            self._record(first, is_equal=is_equal)
         if len(inside) != len(outside) and not partial:
             longer = WORLDS[0] if len(inside) > len(outside) else WORLDS[1]
-            note = self._notes[longer][min(len(inside), len(outside))]
-            site = self._processes[longer].sites[note[1]]
+            site = self._notes[longer][min(len(inside), len(outside))].site
             places = (site, None) if longer is World.IN else (None, site)
             raise Parted(PartKind.STEPS, places, f"{len(inside)} draws and uses", f"{len(outside)}")
         self._notes = {world: [] for world in WORLDS}
@@ -358,11 +362,7 @@ class Match:
             Restart: If there is a new one.
         """
         counts = [
-            Counter(
-                self._processes[world].sites[note[1]]
-                for note in self._notes[world]
-                if note[0] == "draw"
-            )
+            Counter(note.site for note in self._notes[world] if note.kind == "draw")
             for world in WORLDS
         ]
         long, short = self.lengths
@@ -377,10 +377,9 @@ class Match:
     def _compare_coins(self) -> None:
         """Compares coins apart from other notes: each line has a stream, so order is free."""
         drawn: list[list[tuple[Site, str]]] = []
-        for world in WORLDS:
-            sites, notes = self._processes[world].sites, self._notes[world]
-            drawn.append([(sites[note[1]], note[2]) for note in notes if note[0] == "draw"])
-            self._notes[world] = [note for note in notes if note[0] != "draw"]
+        for world, notes in self._notes.items():
+            drawn.append([(note.site, note.digest) for note in notes if note.kind == "draw"])
+            self._notes[world] = [note for note in notes if note.kind != "draw"]
         if drawn[0] != drawn[1]:
             differ = {site for site, _ in set(drawn[0]) ^ set(drawn[1])}
             site = min(differ or {site for side in drawn for site, _ in side})
@@ -388,27 +387,26 @@ class Match:
 
     def _drop_lone_notes(self) -> None:
         """Leaves out what world "in" notes around a draw that only this world makes."""
-        sides = [
-            [(note[0], self._processes[world].sites[note[1]]) for note in self._notes[world]]
-            for world in WORLDS
-        ]
+        sides = [[note[:2] for note in notes] for notes in self._notes.values()]
         more = len(sides[0]) - len(sides[1])
         if self._lone and more > 0:
             pairs = zip(*sides, strict=False)
             start = next((at for at, (own, its) in enumerate(pairs) if own != its), len(sides[1]))
             del self._notes[World.IN][start : start + more]
 
-    def _are_alike(self, first: list[Any], second: list[Any]) -> bool:
+    def _are_alike(self, first: Note, second: Note) -> bool:
         """Whether two notes are the same selection, but for answers that one world has alone."""
-        if first[0] != "select" or not self._lone:
+        if first.kind != "select" or not self._lone:
             return False
-        inside, outside = first[3], second[3]
+        inside, outside = first.more, second.more
         kept = ~np.isin(numbers_of(inside["ids"]), list(self._lone))
         names = [name for name in ("factor", "offset", "limits") if name in inside]
-        return all(np.array_equal(inside[name][kept], outside.get(name)) for name in names)
+        return all(
+            name in outside and np.array_equal(inside[name][kept], outside[name]) for name in names
+        )
 
-    def _record(self, site: Site, note: list[Any], *, is_equal: bool) -> None:
-        kind, more = note[0], note[3] or {}
+    def _record(self, note: Note, *, is_equal: bool) -> None:
+        kind, site, _, more = note
         if kind == "tell":
             told = Unfollowed(site, more["text"], more["told"] == "subsample")
             self.transcript.unfollowed.append(told)
@@ -421,10 +419,12 @@ class Match:
             self._ranges[more["name"]] = self._key("range", site), (more["low"], more["high"])
         elif kind == "answer":  # of a natural fit
             before = Pair(flat(more["before"]), flat(more["before"]))
-            self._add_step(site, before, (more, more), flat(more["value"]))
+            side = {**more, "parts": list(map(Draw.of, more["parts"]))}
+            self._add_step(site, before, (side, side), flat(more["value"]))
         elif kind == "redrawn":
             drawn = np.asarray(more["drawn"]).reshape(len(more["drawn"]), -1)
-            law = law_of_parts([{**more, "factor": np.ones(drawn.shape[1])}])
+            numbers = (flat(more[name]) for name in ("scale", "shape", "other"))
+            law = law_of([Share(more["law"], np.ones(drawn.shape[1]), *numbers)])
             self.transcript.redrawn.append(RedrawnNoise(site=site, law=law, drawn=drawn))
 
     # -- the questions ---------------------------------------------------------------------------
@@ -465,7 +465,7 @@ class Match:
             element = self._alignment.choose(elements)
             reply = self._answer_lone(sides[0], element, parted.parting)
             return reply, {"value": np.delete(reply["value"], element)}
-        names = [[part["law"] for part in side["parts"]] for side in sides]
+        names = [[draw.share.law for draw in side["parts"]] for side in sides]
         if names[0] != names[1]:
             raise Parted(PartKind.STEPS, (site, site), *(", ".join(laws) for laws in names))
         before = Pair(*(flat(side["before"]) for side in sides))
@@ -493,7 +493,7 @@ class Match:
         both = dict(asked), dict(asked)
         before = Pair(flat(asked["before"]), flat(asked["before"]))
         value = self._answer_of(site, before, flat(asked["noise"]), both)
-        law = law_of_parts(asked["parts"])
+        law = law_of_draws(asked["parts"])
         assert law is not None
         low = law.element(element, value.size).place(np.asarray(HIDDEN))
         value[element] = before.inside[element] + float(low)
@@ -522,7 +522,7 @@ class Match:
             scales = self.order.placed[key]
         else:
             return drawn
-        law = law_of_parts(sides[self._base]["parts"])
+        law = law_of_draws(sides[self._base]["parts"])
         if law is None:
             return drawn
         wanted = scales * law.scale
@@ -543,30 +543,30 @@ class Match:
         *,
         key: Question | None = None,
     ) -> None:
-        parts = sides[0]["parts"]
-        inside, outside = (law_of_parts(side["parts"]) for side in sides)
-        seeds = {part["seed"] for part in parts}
+        draws: tuple[list[Draw], list[Draw]] = (sides[0]["parts"], sides[1]["parts"])
+        inside, outside = map(law_of_draws, draws)
+        seeds = {draw.seed for draw in draws[0]}
         on, factor = sides[0].get("on"), sides[0].get("factor")
         self._noises.append(
             StepNoise(
-                (parts, sides[1]["parts"]),
+                draws,
                 None if on is None else numbers_of(on),
                 None if factor is None else flat(factor),
             )
         )
         self.transcript.noisy.append(
             NoisyStep(
-                site=Site(*parts[0]["site"]),
+                site=draws[0][0].site,
                 first=int(sides[0]["first"]),
                 before=before,
                 laws=None if inside is None or outside is None else (inside, outside),
-                differs=differ_in_noise(parts, sides[1]["parts"], value.size),
+                differs=differ_in_noise(*draws, value.size),
                 answer=value,
                 draws=(),
-                law_names=frozenset(part["law"] for part in parts),
+                law_names=frozenset(draw.share.law for draw in draws[0]),
                 seed=seeds.pop() if len(seeds) == 1 else None,
                 toss=self._toss,
-                is_lost=any(part["lost"] for part in parts),
+                is_lost=any(draw.is_lost for draw in draws[0]),
                 key=key or self._key("answer", site),
             )
         )

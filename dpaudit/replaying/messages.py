@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.replaying.laws import FloatArray, NoiseLaw, Share, law_of
+from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw, Share, law_of
 from dpaudit.replaying.transcript import (
     AnswerSelection,
     FitRelease,
@@ -23,6 +23,58 @@ ROUNDING: Final = 1e-9
 """Relative difference up to which values of both worlds count as equal."""
 Comparison = tuple[float, float, bool]
 """The chances in both worlds that a uniform draw lies below its limit, and whether it does."""
+
+
+class Draw(NamedTuple):
+    """One draw of noise for each answer of a step, as a world tells it.
+
+    Attributes:
+        share: Its law and its numbers; flat.
+        ids: The numbers of the draws.
+        seed: What seeded the generator, if known.
+        site: The line that draws.
+        is_lost: As in `NoisyStep`.
+    """
+
+    share: Share
+    ids: IntArray
+    seed: str | None
+    site: Site
+    is_lost: bool
+
+    @classmethod
+    def of(cls, part: Mapping[str, Any]) -> Draw:
+        """A draw of a message."""
+        share = Share(part["law"], *(flat(part[name]) for name in Share._fields[1:]))
+        ids, site = numbers_of(part["ids"]), Site(*part["site"])
+        return cls(share, ids, part["seed"], site, part["lost"])
+
+    def take(self, order: IntArray, factor: FloatArray) -> Draw:
+        """The draws at some places, multiplied."""
+        numbers = [np.broadcast_to(values, order.size)[order] for values in self.share[1:]]
+        share = Share(self.share.law, numbers[0] * factor, *numbers[1:])
+        return self._replace(share=share, ids=np.broadcast_to(self.ids, order.size)[order])
+
+
+class Note(NamedTuple):
+    """What a world notes: it is compared with what the other one notes.
+
+    Attributes:
+        kind: What it is of.
+        site: Its line.
+        digest: What is equal as long as the worlds are.
+        more: What is passed on unchanged.
+    """
+
+    kind: str
+    site: Site
+    digest: str
+    more: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, kind: str, where: Sequence[Any], digest: str, more: Mapping[str, Any]) -> Note:
+        """A note of a message."""
+        return cls(kind, Site(*where), digest, more)
 
 
 def table_of(comparisons: Sequence[Comparison]) -> Pair:
@@ -43,20 +95,14 @@ def table_of(comparisons: Sequence[Comparison]) -> Pair:
 
 def release_of(message: Mapping[str, Any]) -> FitRelease:
     """What a fit released."""
-    return FitRelease(
-        numbers=message["numbers"],
-        digests=message["digests"],
-        left_out=tuple(message["left_out"]),
-        generators=tuple(message["generators"]),
-    )
+    listed = {name: tuple(message[name]) for name in ("left_out", "generators")}
+    return FitRelease(numbers=message["numbers"], digests=message["digests"], **listed)
 
 
-def draws_of(
-    parts: Sequence[Mapping[str, Any]], size: int
-) -> tuple[tuple[tuple[int, float], ...], ...]:
+def draws_of(draws: Sequence[Draw], size: int) -> tuple[tuple[tuple[int, float], ...], ...]:
     """The draws of each answer and their factors, times their scales."""
-    ids = [np.broadcast_to(numbers_of(part["ids"]), size) for part in parts]
-    loads = [np.broadcast_to(flat(part["factor"]) * flat(part["scale"]), size) for part in parts]
+    ids = [np.broadcast_to(draw.ids, size) for draw in draws]
+    loads = [np.broadcast_to(draw.share.factor * draw.share.scale, size) for draw in draws]
     return tuple(
         tuple((int(numbers[at]), float(load[at])) for numbers, load in zip(ids, loads, strict=True))
         for at in range(size)
@@ -80,23 +126,17 @@ def selection_of(site: Site, more: Mapping[str, Any], *, is_equal: bool) -> Answ
     )
 
 
-def law_of_parts(parts: Sequence[Mapping[str, Any]]) -> NoiseLaw | None:
-    """The noise law of one world's step, from its message."""
-    return law_of(
-        [Share(part["law"], *(flat(part[name]) for name in Share._fields[1:])) for part in parts]
-    )
+def law_of_draws(draws: Sequence[Draw]) -> NoiseLaw | None:
+    """The noise law of one world's step."""
+    return law_of([draw.share for draw in draws])
 
 
-def differ_in_noise(
-    parts: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], size: int
-) -> NDArray[np.bool_]:
+def differ_in_noise(draws: Sequence[Draw], others: Sequence[Draw], size: int) -> NDArray[np.bool_]:
     """Whether the noise of each answer of a step has other parameters in the other world."""
-    differs = np.full(size, [part["law"] for part in parts] != [part["law"] for part in others])
-    for part, other in zip(parts, others, strict=False):
-        own, its = (
-            (flat(side["factor"]) * flat(side["scale"]), flat(side["shape"]), flat(side["other"]))
-            for side in (part, other)
-        )
+    laws = [[draw.share.law for draw in own] for own in (draws, others)]
+    differs = np.full(size, laws[0] != laws[1])
+    for pair in zip(draws, others, strict=False):
+        own, its = ((share.factor * share.scale, *share[3:]) for share, *_ in pair)
         for first, second in zip(own, its, strict=True):
             differs |= ~np.isclose(first, second, rtol=ROUNDING, atol=0.0, equal_nan=True)
     return differs
@@ -131,15 +171,15 @@ def lone_elements(longer: Mapping[str, Any], shorter: Mapping[str, Any]) -> rang
     None if another value or noise parameter differs, or a law is not known.
     """
     places = lone_places(np.asarray(longer["before"]), np.asarray(shorter["before"]))
-    parts = longer["parts"], shorter["parts"]
-    if not places or law_of_parts(parts[0]) is None or len(parts[0]) != len(parts[1]):
+    draws = longer["parts"], shorter["parts"]
+    if not places or law_of_draws(draws[0]) is None or len(draws[0]) != len(draws[1]):
         return range(0)
-    for part, other in zip(*parts, strict=True):
+    for draw, other in zip(*draws, strict=True):
         same = (
-            np.array_equal(np.delete(flat(part[name]), places[-1]), flat(other[name]))
-            for name in Share._fields[1:]
+            np.array_equal(np.delete(values, places[-1]), its)
+            for values, its in zip(draw.share[1:], other.share[1:], strict=True)
         )
-        if part["law"] != other["law"] or part["lost"] or not all(same):
+        if draw.share.law != other.share.law or draw.is_lost or not all(same):
             return range(0)
     return places
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying.charges import charges_of
 from dpaudit.replaying.costs import RARE, TableCost
 from dpaudit.replaying.gaps import GapDraw
-from dpaudit.replaying.laws import FloatArray
+from dpaudit.replaying.laws import FloatArray, NoiseLaw
 from dpaudit.replaying.transcript import (
     ChoiceStep,
     Parting,
@@ -26,6 +26,14 @@ MOST_ALIGNED: Final = 50
 """The places tried of a draw that only one world makes, among those of equal values."""
 HIDDEN: Final = -311.0
 """Where a draw lies that only one world makes, in scales: below any threshold."""
+_PASSED_ON: Final = (
+    *("own_coins", "edge", "most_draws", "wide", "samples", "redraws", "notes_ranges"),
+)
+"""Fields of an order that the worlds know by the same names."""
+PLACES: Final = (HIDDEN, -97.0, -31.0, -7.3, -2.1, -0.6, 0.0, 0.5, 1.7, 5.9, 23.0, 88.0, 293.0)
+"""Where an answer is put to see what follows it, in scales of its noise, at irregular distances."""
+WIDE: Final = (1.0, 1.0, 30.0)
+"""What other noise is multiplied by, in each of the fits with an answer at the same place."""
 _MOST_OUTCOMES: Final = 24
 """Outcomes that are tried."""
 _FAR: Final = 1e6
@@ -85,24 +93,22 @@ class Order:
     keeps_tables: bool = False
     redraws: int = 0
 
-    @property
-    def mode(self) -> str:
-        """The mode of the fit, as the worlds name it."""
-        if not self.is_natural:
-            return "lockstep"
-        return "natural" if self.is_heard else "unheard"
+    def message(self, seed: int) -> dict[str, Any]:
+        """What a world needs to know of it, and the root of the streams of both worlds."""
+        natural = "natural" if self.is_heard else "unheard"
+        return {
+            "kind": "begin",
+            "mode": natural if self.is_natural else "lockstep",
+            "seed": seed,
+            "kept": self.keeps,
+            "watch_state": self.watches_state,
+            **{name: getattr(self, name) for name in _PASSED_ON},
+        }
 
     @property
     def worlds(self) -> tuple[World, ...]:
         """The worlds that fit."""
         return tuple(self.tables)
-
-
-class FinishedFit(NamedTuple):
-    """A transcript and the synthetic tables of both worlds; None for one that is unwanted."""
-
-    transcript: Transcript
-    tables: tuple[pd.DataFrame | None, pd.DataFrame | None]
 
 
 @dataclass
@@ -173,6 +179,33 @@ class Learned:
         """Gives both worlds equal values of these draws from now on."""
         self.gap_draws.update(gap_draws)
         self.lines.ranged.update(draw.question[1][:2] for draw in gap_draws.values())
+
+
+def find_change(
+    changes: Callable[[float], bool | None],
+    low: float,
+    high: float,
+    law: NoiseLaw,
+    *,
+    width: float,
+) -> tuple[float, float] | None:
+    """Narrows the interval of noise in which something changes; None if that is not known.
+
+    Args:
+        changes: Whether it has changed if the noise of an answer is this; None if not known.
+        low: Noise at which it has not.
+        high: Noise at which it has.
+        law: The law of the noise.
+        width: Where to stop, in scales; noise of whole numbers is narrowed to a step.
+    """
+    while high - low > (1.0 if law.whole else width * float(law.scale)) * 1.001:
+        middle = 0.5 * (low + high)
+        middle = float(np.floor(middle)) if law.whole else middle
+        has_changed = changes(middle)
+        if has_changed is None:
+            return None
+        low, high = (low, middle) if has_changed else (middle, high)
+    return low, high
 
 
 def costliest_outcomes(transcript: Transcript) -> list[dict[str, Any]]:

@@ -6,14 +6,13 @@ import json
 import os
 import pickle
 import tempfile
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -36,6 +35,8 @@ from dpaudit.replaying.listening.channel import Channel, connect
 from dpaudit.replaying.transcript import Site
 
 WORLDS: Final = (World.IN, World.OUT)
+_LAST: Final = "last"
+"""The role of a connection behind those that wait."""
 
 
 @dataclass
@@ -46,7 +47,6 @@ class WorldProcess:
         session: Its requests.
         events: Its questions.
         control: Begins and ends its fits.
-        sites: The lines that it has named, in its order.
         written: The table that was last written for it, and the names of its files: most fits are
             of the same table.
     """
@@ -54,7 +54,6 @@ class WorldProcess:
     session: WorkerSession
     events: Channel
     control: Channel
-    sites: list[Site] = field(default_factory=list)
     written: tuple[pd.DataFrame, FileNames] | None = None
 
     def fit(
@@ -94,13 +93,21 @@ class Processes:
 
     Attributes:
         worlds: The process of each world.
-        children: Lines at which processes that the generator started have drawn.
+        server: What they connect to, and the processes that the generator starts.
         pool: A thread for each world.
     """
 
-    def __init__(self, worlds: dict[World, WorldProcess], children: list[Site]) -> None:
-        self.worlds, self.children = worlds, children
+    def __init__(self, worlds: dict[World, WorldProcess], server: Listener) -> None:
+        self.worlds, self.server = worlds, server
         self.pool = ThreadPoolExecutor(len(WORLDS))
+
+    def take_children(self) -> list[Site]:
+        """Lines at which processes that the generator started have drawn, since this was asked."""
+        sites = []
+        for hello, channel in _accept(self.server):
+            channel.connection.close()
+            sites.append(Site(*hello["site"]))
+        return sites
 
 
 @contextmanager
@@ -144,35 +151,37 @@ def open_processes(
         RegistryError: If a worker cannot be started, as where the generator's module fails.
         ReplayError: If draws in its Python cannot be intercepted.
     """
-    children: list[Site] = []
     with ExitStack() as stack:
         if launched is None or start.arguments != LOCAL:
             launched = stack.enter_context(prepare_launch())
-        connections = stack.enter_context(_Connections(launched.server, children))
         with ThreadPoolExecutor(len(WORLDS)) as pool:
-            futures = [
-                pool.submit(_start, start, world, launched, connections, samplers)
-                for world in WORLDS
-            ]
-        try:
-            worlds = {world: future.result() for world, future in zip(WORLDS, futures, strict=True)}
-            yield Processes(worlds, children)
-        finally:
-            for future in futures:
-                if future.exception() is None:
-                    future.result().session.end()
+            futures = [pool.submit(_start, start, world, launched, samplers) for world in WORLDS]
+        for future in futures:
+            if future.exception() is None:
+                stack.callback(future.result().end)
+        sessions = [future.result() for future in futures]
+        channels: dict[tuple[str, str], Channel] = {}
+        for hello, channel in _accept(launched.server):
+            stack.callback(channel.connection.close)
+            channels[hello["world"], hello["role"]] = channel
+        if len(channels) < 2 * len(WORLDS):
+            raise ReplayError(
+                "the generator does not run in a Python that replay can listen to: audit it from "
+                "outside with `dpaudit audit`"
+            )
+        worlds = {
+            world: WorldProcess(session, channels[world, "events"], channels[world, "control"])
+            for world, session in zip(WORLDS, sessions, strict=True)
+        }
+        yield Processes(worlds, launched.server)
 
 
 def _start(
-    start: WorkerStart,
-    world: World,
-    launched: LaunchedWorlds,
-    connections: _Connections,
-    samplers: str,
-) -> WorldProcess:
+    start: WorkerStart, world: World, launched: LaunchedWorlds, samplers: str
+) -> WorkerSession:
     is_local = start.arguments == LOCAL
     try:
-        session = WorkerSession(
+        return WorkerSession(
             start,
             folder=launched.folder / world.value,
             environment=environment_of(world.value, launched, samplers, is_local=is_local),
@@ -180,61 +189,21 @@ def _start(
         )
     except WorkerError as error:
         raise RegistryError(f"world {world} cannot start: {error}") from None
-    channels = connections.wait(world.value)
-    if channels is None:
-        session.end()
-        raise ReplayError(
-            "the generator does not run in a Python that replay can listen to: audit it from "
-            "outside with `dpaudit audit`"
-        )
-    return WorldProcess(session, *channels)
 
 
-class _Connections:
-    """Takes the connections of the worlds' processes."""
+def _accept(server: Listener) -> Iterator[tuple[dict[str, Any], Channel]]:
+    """The connections that wait, and how each introduced itself; it waits for no other.
 
-    def __init__(self, server: Listener, children: list[Site]) -> None:
-        self._server, self._children = server, children
-        self._found: dict[tuple[str, str], Channel] = {}
-        self._change = threading.Condition()
-        self._closed = False
-
-    def __enter__(self) -> _Connections:
-        threading.Thread(target=self._accept, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._closed = True
-        with suppress(OSError):
-            connect(
-                str(self._server.address), {"role": "end"}
-            ).connection.close()  # wakes what accepts
-        self._server.close()
-        for channel in self._found.values():
-            channel.connection.close()
-
-    def wait(self, world: str) -> tuple[Channel, Channel] | None:
-        """Both channels of a connected world; None if it does not connect."""
-        keys = [(world, role) for role in ("events", "control")]
-        with self._change:
-            self._change.wait_for(lambda: all(key in self._found for key in keys), 1.0)
-            channels = [self._found.get(key) for key in keys]
-        if channels[0] is None or channels[1] is None:
-            return None
-        return channels[0], channels[1]
-
-    def _accept(self) -> None:
-        while not self._closed:
+    A world has connected before its worker says hello, and a child before it goes on.
+    """
+    with connect(str(server.address), {"role": _LAST}).connection:
+        while True:
+            channel = Channel(server.accept())
             try:
-                channel = Channel(self._server.accept())
                 hello = channel.receive()
-            except (OSError, EOFError):
+            except EOFError:  # a child that was killed
                 continue
-            with self._change:
-                if hello["role"] == "child":
-                    self._children.append(Site(*hello["site"]))
-                if hello["role"] in ("child", "end"):
-                    channel.connection.close()
-                else:
-                    self._found[hello["world"], hello["role"]] = channel
-                self._change.notify_all()
+            if hello["role"] == _LAST:
+                channel.connection.close()
+                return
+            yield hello, channel

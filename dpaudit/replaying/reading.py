@@ -29,14 +29,11 @@ from dpaudit.plugins.protocols import World
 from dpaudit.replaying.fits import Fits
 from dpaudit.replaying.laws import FloatArray, NoiseLaw
 from dpaudit.replaying.messages import are_same
+from dpaudit.replaying.orders import PLACES, WIDE, find_change
 from dpaudit.replaying.processes import WORLDS
 from dpaudit.replaying.release import Number, ReleasedNumbers
 from dpaudit.replaying.transcript import FitRelease, NoisyStep, Question, Site, Transcript
 
-_PLACES: Final = (-311.0, -97.0, -31.0, -7.3, -2.1, -0.6, 0.0, 0.5, 1.7, 5.9, 23.0, 88.0, 293.0)
-"""Where an answer is put, in scales of its noise, at irregular distances."""
-_WIDE: Final = (1.0, 1.0, 30.0)
-"""What other noise is multiplied by, in each of the fits with an answer at the same place."""
 _TOLERANCE: Final = 1e-9
 """Curves coincide up to this share of their own movement."""
 _MOST_ANSWERS: Final = 500
@@ -189,22 +186,22 @@ def find_readings(
         return []
     rng = fits.rng("places", 0)
     placed = np.stack(
-        [np.stack([rng.permutation(len(_PLACES)) for _ in answers]) for _ in _WIDE]
+        [np.stack([rng.permutation(len(PLACES)) for _ in answers]) for _ in WIDE]
     )  # [variants, answers, fits] -> place
     releases: list[list[FitRelease]] = []
-    for variant, wide in enumerate(_WIDE):
+    for variant, wide in enumerate(WIDE):
         own = []
-        for at in range(len(_PLACES)):
-            fits.say(f"search for released answers: {variant * len(_PLACES) + at + 1} of 39")
-            orders = _orders(answers, np.asarray(_PLACES)[placed[variant, :, at]])
-            number = _FIRST + variant * len(_PLACES) + at
+        for at in range(len(PLACES)):
+            fits.say(f"search for released answers: {variant * len(PLACES) + at + 1} of 39")
+            orders = _orders(answers, np.asarray(PLACES)[placed[variant, :, at]])
+            number = _FIRST + variant * len(PLACES) + at
             fit = fits.alone(
                 World.IN, number, placed=orders, wide=wide, most_draws=_draw_limit(pilots)
             )
-            release = fits.release_of(fit.transcript, World.IN)
-            if release is None or fit.transcript.draws != pilots[-1].draws:
+            release = fits.release_of(fit, World.IN)
+            if release is None or fit.draws != pilots[-1].draws:
                 return []
-            if not all(_is_known(answer, fit.transcript, World.IN) for answer in answers):
+            if not all(_is_known(answer, fit, World.IN) for answer in answers):
                 return []
             own.append(release)
         releases.append(own)
@@ -349,8 +346,8 @@ def prove(
     for done, group in enumerate(_groups(wanted)):
         fits.say(f"natural fits: {min(len(wanted), (done + 1) * len(group))} of {len(wanted)}")
         for (world, _), fit in zip(group, fits.natural(group), strict=True):
-            follows = _agrees(parts, fits.release_of(fit.transcript, world), fit.transcript, world)
-            if fit.transcript.draws != draws or not follows:
+            follows = _agrees(parts, fits.release_of(fit, world), fit, world)
+            if fit.draws != draws or not follows:
                 return None
     return Proof(tuple(parts), len(wanted), bound) if size else None
 
@@ -414,31 +411,30 @@ def _narrow(fits: Fits, part: ReadThreshold, first_fit: int) -> ReadThreshold | 
     answer = part.reading.answer
     counter = iter(range(first_fit, first_fit + 1000))
 
-    def number_at(value: float) -> float | None:
-        order = _orders([answer], np.array([(value - answer.before[0]) / answer.scale]))
-        transcript = fits.alone(World.IN, next(counter), placed=order).transcript
+    def number_at(noise: float) -> float | None:
+        order = _orders([answer], np.array([noise / answer.scale]))
+        transcript = fits.alone(World.IN, next(counter), placed=order)
         release = fits.release_of(transcript, World.IN)
         return None if release is None else _value_in(release, part.reading.number)
 
-    is_whole, center = answer.laws[0].whole, answer.before[0]
-    low, high, width = part.low, part.high, answer.scale
+    def changes(noise: float) -> bool | None:
+        number = number_at(noise)
+        return None if number is None else number != first
+
+    law, center = answer.laws[0], answer.before[0]
+    low, high, width = part.low - center, part.high - center, answer.scale
     first, last = number_at(low), number_at(high)
     while first == last and width < _WIDEST * answer.scale:
-        wider = math.ceil(width) if is_whole else width
+        wider = math.ceil(width) if law.whole else width
         low, high, width = low - wider, high + wider, 2 * width
         first, last = number_at(low), number_at(high)
     if first is None or last is None or first == last:
         return None
-    while high - low > (1.0 if is_whole else _NARROW * answer.scale) * 1.001:
-        middle = 0.5 * (low + high)
-        middle = center + math.floor(middle - center) if is_whole else middle
-        number = number_at(middle)
-        if number is None:
-            return None
-        if number == first:
-            low = middle
-        else:
-            high, last = middle, number
+    interval = find_change(changes, low, high, law, width=_NARROW)
+    last = None if interval is None else number_at(interval[1])
+    if interval is None or last is None:
+        return None
+    low, high = (center + noise for noise in interval)
     value = 0.5 * (first + last)
     if value in (first, last):  # neighbouring floats
         value = last if part.reading.rises else first

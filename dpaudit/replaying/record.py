@@ -21,7 +21,7 @@ from dpaudit.model.claim import Claim, PrivacyClaim
 from dpaudit.plugins.protocols import Attack
 from dpaudit.plugins.registry import ATTACKS, build
 from dpaudit.replaying.ledger import LedgerLine
-from dpaudit.replaying.ledger_page import costliest_lines, draw_lines, ledger_block, narrow_ledger
+from dpaudit.replaying.ledger_page import costliest_lines, draw_lines, ledger_block
 from dpaudit.replaying.moved_features import MovedFeature
 from dpaudit.report.page import REPLAY, Page, Step, again, facts_block, page_text
 from dpaudit.results.document import OPTIONAL, Document
@@ -418,6 +418,7 @@ def replay_page(record: ReplayRecord) -> Page:
     word, _, finding = record.headline.partition(HEADLINE_GAP)
     lines, numbers = record.ledger, facts_block("Numbers", record.rows)
     parting, not_followed = tuple(_parting(record)), tuple(_not_followed(record))
+    ledger = [ledger_block(lines)] if lines else []
     return Page(
         verdict=record.verdict,
         word=word,
@@ -430,7 +431,7 @@ def replay_page(record: ReplayRecord) -> Page:
         findings=(
             *([numbers] if lines else []),
             *parting,
-            *([ledger_block(lines)] if lines else []),
+            *ledger,
             *not_followed,
             _threat_model(record),
         ),
@@ -439,7 +440,7 @@ def replay_page(record: ReplayRecord) -> Page:
         origin=f"dpaudit {record.versions['dpaudit']} replay",
         draw=lambda picture: draw_lines(lines),
         facts=(*record.rows, *(Row("why", reason) for reason in record.unsaid_reasons)),
-        terminal=(*parting, *([narrow_ledger(lines)] if lines else []), *not_followed),
+        terminal=(*parting, *ledger, *not_followed),
     )
 
 

@@ -36,7 +36,7 @@ from dpaudit.replaying.gaps import find_gap_draws
 from dpaudit.replaying.launching import LaunchedWorlds
 from dpaudit.replaying.lone_draws import find_deltas
 from dpaudit.replaying.moved_features import moved_features
-from dpaudit.replaying.orders import FinishedFit, costliest_outcomes
+from dpaudit.replaying.orders import costliest_outcomes
 from dpaudit.replaying.processes import WORLDS, Processes, open_processes, prepare_start
 from dpaudit.replaying.reading import find_readings, prove
 from dpaudit.replaying.record import ReplayRecord
@@ -261,7 +261,7 @@ def _find_costliest(each: Sequence[Fits], options: Options) -> Fits:
     costs: list[tuple[float, int]] = []
     for number, fits in enumerate(each):
         fits.say(f"candidate {number + 1} of {len(each)}: {fits.spec.target.choice}")
-        transcript = fits.pair(1).transcript
+        transcript = fits.pair(1)
         cost = spend([transcript], fits.spec.claim, public_coins=options.public_coins)
         parted = transcript.parting is not None or cost.is_unlimited or bool(transcript.lone)
         costs.append((float("inf") if parted else cost.value or 0.0, -number))
@@ -315,13 +315,12 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
         ReplayError: If the generator fails.
     """
     fits.say("control: the same table in both worlds")
-    fit = _first_control(fits)
-    while (parting := fit.transcript.parting) is not None and parting.kind is PartKind.SEEDS:
+    transcript = _first_control(fits)
+    while (parting := transcript.parting) is not None and parting.kind is PartKind.SEEDS:
         [site] = {site for site in parting.sites if site is not None}
-        fits.worlds.learned.free_seeds.add(site)  # of the system's entropy, or of the time
-        fit = _first_control(fits)
-    transcript = fit.transcript
-    _check_table(fit.tables[0], fits.spec.table.schema)
+        fits.learned.free_seeds.add(site)  # of the system's entropy, or of the time
+        transcript = _first_control(fits)
+    _check_table(transcript.tables[0], fits.spec.table.schema)
     first, second = (fits.release_of(transcript, world) for world in WORLDS)
     findings.noise_lines = frozenset(step.site for step in transcript.noisy)
     if first is not None and second is not None:
@@ -334,7 +333,7 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
     if thread is not None:
         findings.control = f"{thread.why} ({thread.site})"
     elif transcript.parting is not None:
-        findings.parting = transcript.parting
+        findings.control_parting = transcript.parting
         findings.control = "two fits of the same table differ"
     elif moved:
         findings.control = f"two fits of the same table differ at {moved[0]}"
@@ -344,17 +343,15 @@ def run_control(fits: Fits, findings: ReplayFindings) -> None:
         findings.control = "what a fit releases was not seen"
 
 
-def _first_control(fits: Fits) -> FinishedFit:
+def _first_control(fits: Fits) -> Transcript:
     """The first control in which the generator does not fail, as it may by chance."""
     failure = ""
     for number in _CONTROLS:
-        fit = fits.pair(number, alike=World.IN, keeps_tables=True)
-        failures = (
-            failure for failure in fit.transcript.failures if failure not in (None, "ended")
-        )
+        transcript = fits.pair(number, alike=World.IN, keeps_tables=True)
+        failures = (failure for failure in transcript.failures if failure not in (None, "ended"))
         failure = next(failures, None) or ""
-        if not failure or fit.transcript.parting is not None:
-            return fit
+        if not failure or transcript.parting is not None:
+            return transcript
     raise ReplayError(f"the generator fails: {failure}")
 
 
@@ -380,10 +377,9 @@ def run_pilots(fits: Fits, findings: ReplayFindings) -> None:
         fits.say(f"replay {number + 1}")
         base = WORLDS[number % 2]
         given = samples if number == 0 else ()
-        transcript = fits.pair(1 + number, base=base, samples=given).transcript
-        findings.pilots.append(transcript)
-        findings.add_differences(fits, transcript)
-        if transcript.lone and findings.goes_around and fits.worlds.learned.alignment.advance():
+        transcript = fits.pair(1 + number, base=base, samples=given)
+        findings.add(fits, transcript)
+        if transcript.lone and findings.goes_around and fits.learned.alignment.advance():
             findings.forget_pilots()
             run_pilots(fits, findings)
             return
@@ -398,7 +394,7 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
     Code that keeps those whose comparison fails is replayed again with its coins read that way.
     """
     fits.say("replays with the record in and out of its sub-samples")
-    turned = [fits.pair(1, own_coins=coins).transcript for coins in ("out", "even", "odd")]
+    turned = [fits.pair(1, own_coins=coins) for coins in ("out", "even", "odd")]
     moved: dict[bool, set[Site]] = {True: set(), False: set()}
     for transcript in (*findings.pilots, *turned):
         steps: list[NoisyStep | ChoiceStep] = [*transcript.moving, *transcript.choices]
@@ -408,7 +404,7 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
     within, without = moved[True] - moved[False], moved[False] - moved[True]
     if without and not within and fits.keeps:
         fits.keeps = False
-        findings.pilots.clear()
+        findings.forget_pilots()
         run_pilots(fits, findings)
         return
     if without:
@@ -416,8 +412,7 @@ def follow_subsamples(fits: Fits, findings: ReplayFindings) -> None:
         turned[0].unfollowed.append(Unfollowed(min(without), why))
     findings.unamplified = frozenset(moved[False])
     for transcript in turned:
-        findings.pilots.append(transcript)
-        findings.add_differences(fits, transcript)
+        findings.add(fits, transcript)
 
 
 def learn_gap_draws(fits: Fits, findings: ReplayFindings, *, most: int | None = None) -> bool:
@@ -439,11 +434,11 @@ def learn_gap_draws(fits: Fits, findings: ReplayFindings, *, most: int | None = 
         return False
 
     def fit(world: World, chosen: Mapping[Question, tuple[int, ...]]) -> Transcript:
-        return fits.alone(world, _GAPS, chosen=chosen, notes_ranges=True).transcript
+        return fits.alone(world, _GAPS, chosen=chosen, notes_ranges=True)
 
     fits.say("fits of each world, to find ranges that choices pick")
     draws = find_gap_draws(fit, most=most or int(_PATIENCE / fits.pace))
-    fits.worlds.learned.follow(draws)
+    fits.learned.follow(draws)
     if draws:
         findings.forget_pilots()
     return bool(draws)
@@ -461,8 +456,7 @@ def follow_lone_draws(fits: Fits, findings: ReplayFindings) -> None:
         findings.deltas = deltas
         return
     for pilot in lone:
-        findings.partings += pilot.parting is None
-        pilot.parting = findings.parting = pilot.lone[0].parting
+        pilot.parting = pilot.lone[0].parting
 
 
 def check_selections(fits: Fits, findings: ReplayFindings) -> None:
@@ -491,17 +485,17 @@ def check_selections(fits: Fits, findings: ReplayFindings) -> None:
 
 def replay_second_pilot(fits: Fits, **order: Any) -> Transcript:
     """`found.pilots[1]` again, the first pilot that samples once."""
-    return fits.pair(2, base=WORLDS[1], **order).transcript
+    return fits.pair(2, base=WORLDS[1], **order)
 
 
 def find_shared_noise(fits: Fits, findings: ReplayFindings) -> None:
     """Finds lines whose noise is the same, as that of two generators with one seed."""
     fits.say("natural fits")
     unfollowed = findings.pilots[-1].unfollowed
-    for fit in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
-        unfollowed += fit.transcript.unfollowed
+    for transcript in fits.natural([(world, _SHARED + at) for at, world in enumerate(WORLDS)]):
+        unfollowed += transcript.unfollowed
         known: dict[float, NoisyStep] = {}
-        for step in fit.transcript.noisy:
+        for step in transcript.noisy:
             if len(known) > _MOST_UNITS:
                 break
             if step.laws is None or step.laws[0].whole or step.draws:
@@ -524,8 +518,8 @@ def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
     if not any(pilot.has_samplers for pilot in findings.pilots):
         return
     fits.say("draws of each sampler, to test its law")
-    [fit] = fits.natural([(World.OUT, _SAMPLED)], redraws=_REDRAWS)
-    for noise in fit.transcript.redrawn:
+    [transcript] = fits.natural([(World.OUT, _SAMPLED)], redraws=_REDRAWS)
+    for noise in transcript.redrawn:
         if noise.law is None or not noise.law.has_cdf:
             continue
         # a sampler that is given its seed draws the same again
@@ -535,7 +529,7 @@ def test_samplers(fits: Fits, findings: ReplayFindings) -> None:
             below = noise.law.cdf(drawn - 1.0)
             places = below + fits.rng("steps", 0).random(places.shape) * (places - below)
         p_value = float(scipy.stats.kstest(places.ravel(), "uniform").pvalue)
-        if p_value < _NOT_ITS_LAW / len(fit.transcript.redrawn):
+        if p_value < _NOT_ITS_LAW / len(transcript.redrawn):
             why = (
                 f"{places.size:,} draws of this sampler do not follow the law by which it is "
                 f"charged, {noise.law.name} of scale {np.max(noise.law.scale):.4g} "
@@ -566,34 +560,32 @@ def run_edges(fits: Fits, findings: ReplayFindings) -> None:
     for number, edge in enumerate(edges):
         fits.say(f"edge replay {number + 1} of {len(edges)}")
         order = {"number": 100 + number, "most_draws": most, **edge}
-        transcript = fits.pair(**order).transcript
+        transcript = fits.pair(**order)
         if None in transcript.failures or transcript.parting is not None:
-            findings.edges.append(transcript)
-            findings.add_differences(fits, transcript)
+            findings.add(fits, transcript, is_edge=True)
 
 
 def charge(fits: Fits, options: Options, findings: ReplayFindings) -> None:
-    """Charges the steps of the pilots, and without choices where data goes around the noise."""
+    """Charges the steps of the pilots.
+
+    Where data goes around the noise, choices do not count: what is chosen may be another value in
+    each world, as the gaps between the sorted values of a table are, so that the probabilities of
+    the places in a list are not those of an answer.
+    """
     findings.spent = _spend(fits, options, findings)
-    if findings.goes_around:
-        findings.spent_by_noise = _spend(fits, options, findings, has_choices=False)
     if (why := findings.not_charged) is not None:
         findings.spent = findings.spent.not_known(why)
-        findings.spent_by_noise = findings.spent_by_noise.not_known(why)
 
 
 def _spend(
-    fits: Fits,
-    options: Options,
-    findings: ReplayFindings,
-    *,
-    has_choices: bool = True,
-    left_out: Collection[Site] = (),
+    fits: Fits, options: Options, findings: ReplayFindings, *, left_out: Collection[Site] = ()
 ) -> Spent:
     # the first pilot samples several times: noise of `sample` counts once for each release
     pilots = findings.pilots[1:] if findings.fresh_noise else findings.pilots
+    if findings.goes_around:
+        pilots = [replace(pilot, choices=[]) for pilot in pilots]
     return spend(
-        pilots if has_choices else [replace(pilot, choices=[]) for pilot in pilots],
+        pilots,
         fits.spec.claim,
         public_coins=options.public_coins,
         unamplified=findings.unamplified,
@@ -609,14 +601,12 @@ def check_limits(fits: Fits, options: Options, findings: ReplayFindings) -> None
     It may charge less for some lines. If what the others spend is more than the claim, no such
     proof holds, and the sum is not called an upper limit.
     """
-    spent, claim = findings.charged, fits.spec.claim
+    spent, claim = findings.spent, fits.spec.claim
     if not is_overspent(claim, spent):
         return
 
     def is_over_without(lines: Collection[Site]) -> bool:
-        has_choices = not findings.goes_around
-        rest = _spend(fits, options, findings, has_choices=has_choices, left_out=lines)
-        return is_overspent(claim, rest)
+        return is_overspent(claim, _spend(fits, options, findings, left_out=lines))
 
     limits: dict[str, set[Site]] = {}
     untried: Collection[Site] = ()
@@ -624,11 +614,9 @@ def check_limits(fits: Fits, options: Options, findings: ReplayFindings) -> None
         limits, untried = _find_limits(fits, findings)
     limited = spent.limited.union(*limits.values())
     if limited and is_over_without(limited.union(untried)):
-        limits, limited = {}, frozenset()
-    findings.spent, findings.spent_by_noise = (
-        replace(own.limit(limits), limited=limited)
-        for own in (findings.spent, findings.spent_by_noise)
-    )
+        findings.spent = replace(spent, limited=frozenset())
+    else:
+        findings.spent = spent.limit(limits)
 
 
 def _find_limits(
@@ -645,7 +633,7 @@ def _find_limits(
         The lines by their reasons, and those that were not moved by themselves.
     """
     pilot = findings.pilots[1]
-    places = {line.place for line in findings.charged.lines if line.share > 0}
+    places = {line.place for line in findings.spent.lines if line.share > 0}
     counts = _count_answers(pilot)
     charged = [site for site in counts.moved if str(site) in places]
     known = [step for step in pilot.noisy if step.laws is not None]
@@ -773,7 +761,7 @@ def fits_agree(
         for number in _AGAIN:
             fits.say("the same fits in new processes")
             for world in WORLDS:
-                pair = [side.alone(world, number).transcript for side in (fits, fresh)]
+                pair = [side.alone(world, number) for side in (fits, fresh)]
                 drawn |= pair[0].draws.keys()
                 first, second = (transcript.releases[WORLDS.index(world)] for transcript in pair)
                 if first is None or second is None:

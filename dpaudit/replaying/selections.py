@@ -14,15 +14,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpaudit.replaying.laws import (
-    Bounded,
-    FloatArray,
-    Gamma,
-    Gumbel,
-    LaplaceSum,
-    NoiseLaw,
-    Staircase,
-)
+from dpaudit.replaying.laws import BoundedLaplace, FloatArray, Gamma, Gumbel, NoiseLaw
 
 _REACH: Final = 45.0
 """Integrals reach this many scales around the values before noise; exp(-45) lies beyond."""
@@ -60,7 +52,7 @@ class Scores(NamedTuple):
 
 def is_integrable(law: NoiseLaw) -> bool:
     """Whether the density of a law is known, and smooth but for a kink at 0."""
-    if isinstance(law, Bounded | Staircase) or law.whole or not law.has_cdf:
+    if isinstance(law, BoundedLaplace) or law.whole or not law.has_cdf:
         return False
     return not isinstance(law, Gamma) or bool(np.all(law.shape >= 1))
 
@@ -75,10 +67,6 @@ def scale_law(law: NoiseLaw, factor: FloatArray) -> NoiseLaw | None:
     size = np.abs(factor)
     if not is_integrable(law) or not np.all(size > 0):
         return None
-    if isinstance(law, LaplaceSum):
-        return replace(
-            law, scale=law.scale * size, others=tuple(scale * size for scale in law.others)
-        )
     if law.symmetric:
         return replace(law, scale=law.scale * size)
     if isinstance(law, Gumbel | Gamma) and np.ptp(np.sign(factor)) == 0:

@@ -33,6 +33,7 @@ from dpaudit.replaying.costs import (
     pure_epsilon,
     shorten,
 )
+from dpaudit.replaying.laws import kind_of
 from dpaudit.replaying.ledger import LedgerLine, ledger
 from dpaudit.replaying.transcript import NoisyStep, Question, Site, Transcript
 
@@ -124,7 +125,7 @@ def spend(
     deltas = {site: delta for site, delta in deltas.items() if not is_internal(site)}
     delta = _join_deltas(deltas.values())
     every = [*transcripts, *others]
-    several_laws = _steps_with_several(_law_of, every)
+    several_laws = _steps_with_several(_kind_of, every)
     several_scales = _steps_with_several(_scales_of, every)
     steps = chain.from_iterable(transcript.noisy for transcript in every)
     scaled = {step.site for step in steps if step.key in several_scales}
@@ -194,10 +195,9 @@ def _edges_with(steps: Collection[Question], others: Sequence[Transcript]) -> li
     ]
 
 
-def _law_of(step: NoisyStep) -> object:
+def _kind_of(step: NoisyStep) -> object:
     """The law up to its scale; times a random sign, say, noise has no known law."""
-    law = None if step.laws is None else step.laws[0]
-    return type(law), getattr(law, "sign", None)
+    return kind_of(None if step.laws is None else step.laws[0])
 
 
 def _scales_of(step: NoisyStep) -> object:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpaudit.replaying.laws import FloatArray, IntArray, NoiseLaw
@@ -304,6 +305,7 @@ class Transcript:
         releases: What each world released; None where a fit failed or was ended.
         failures: Why a world's fit failed by itself, else None.
         is_coin_edge: Whether all uniform draws had one value, the smallest or the largest.
+        tables: The synthetic table of each world, if it was wanted.
         seconds: How long it took.
     """
 
@@ -327,6 +329,7 @@ class Transcript:
     releases: tuple[FitRelease | None, FitRelease | None] = (None, None)
     failures: tuple[str | None, str | None] = (None, None)
     is_coin_edge: bool = False
+    tables: tuple[pd.DataFrame | None, pd.DataFrame | None] = (None, None)
     seconds: float = 0.0
 
     @property

@@ -138,7 +138,7 @@ def decide(
 ) -> tuple[Verdict, bool, list[str]]:
     """The verdict, whether it is of the stated proof alone, and the reasons."""
     questions = list(_open_questions(findings))
-    spent = findings.charged
+    spent = findings.spent
     over = is_overspent(claim, spent) and not findings.lost_draws
     alone = next((alone for pilot in findings.pilots for alone in pilot.charged_alone), None)
     if over and alone is not None:
@@ -213,7 +213,7 @@ def conclude(
     """The record of a replay."""
     spec = fits.spec
     verdict, of_proof, reasons = decide(spec.claim, options, findings)
-    spent = findings.charged
+    spent = findings.spent
     is_shown = verdict is Verdict.VIOLATION and not of_proof
     return ReplayRecord(
         verdict=verdict,
@@ -297,7 +297,7 @@ def _parting(findings: ReplayFindings) -> PartingFound | None:
         inside=parting.values[0],
         outside=parting.values[1],
         meaning=MEANING[parting.kind],
-        replays=findings.partings,
+        replays=len(findings.partings),
     )
 
 

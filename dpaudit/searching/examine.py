@@ -129,7 +129,7 @@ class Examiner:
             say=say,
         )
         self._first = self._first or fits
-        fits.worlds.learned.lines = self._first.worlds.learned.lines
+        fits.learned.lines = self._first.learned.lines
         return fits
 
     def examine(self, pair: NeighbouringTables) -> PairFinding:
@@ -178,23 +178,21 @@ class Examiner:
     def _examine(self, pair: NeighbouringTables, number: int) -> PairFinding:
         fits = self.fits_of(pair)
         try:
-            transcript, tables = fits.pair(number, keeps_tables=True)
+            transcript = fits.pair(number, keeps_tables=True)
         except WorldEndedError:
             raise
         except ReplayError as error:  # too much of the code depends on the record to be followed
             return PairFinding(FindingKind.UNKNOWN, str(error), 0.0, pair)
         findings = ReplayFindings(public_coins=self.options.public_coins, without=self.without)
-        findings.pilots.append(transcript)
-        findings.add_differences(fits, transcript)
+        findings.add(fits, transcript)
         if learn_gap_draws(fits, findings, most=_MOST_GAPS):
-            transcript, tables = fits.pair(number, keeps_tables=True)
-            findings.pilots.append(transcript)
-            findings.add_differences(fits, transcript)
+            transcript = fits.pair(number, keeps_tables=True)
+            findings.add(fits, transcript)
         fails_in_both = None not in transcript.failures and transcript.parting is None
         follow_lone_draws(fits, findings)
         charge(fits, self.options, findings)
         verdict, of_proof, reasons = decide(self.spec.claim, self.options, findings)
-        spent = findings.charged
+        spent = findings.spent
         claimed = self.spec.claim.value
         is_shown = is_over_delta(self.spec.claim, spent)  # then no epsilon holds at that delta
         is_unlimited = spent.is_unlimited or is_shown
@@ -214,7 +212,7 @@ class Examiner:
             return finding(*_kind_and_place(findings.parting))
         if findings.stored:
             return finding(FindingKind.STORED, re.sub(r"\[.*", "", next(iter(findings.stored))))
-        if column := _outside_in_one(tables, pair):
+        if column := _outside_in_one(transcript.tables, pair):
             return finding(FindingKind.OUTSIDE, column)
         is_unknown = spent.value is None or transcript.unfollowed
         if is_unknown and verdict is Verdict.INCONCLUSIVE and findings.moves:

@@ -17,6 +17,7 @@ import pytest
 
 import dpaudit
 from dpaudit.replaying.listening import marks, observe
+from dpaudit.replaying.listening.world import FitOrder
 
 
 @contextmanager
@@ -30,7 +31,10 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def look(model: Any, table: Any = None, samples: Any = ()) -> Any:
         world: Any = SimpleNamespace(
-            samples=samples, watch_state=True, hushed=_hushed, release_seen=None, seeds=set()
+            order=FitOrder(samples=samples, watch_state=True),
+            hushed=_hushed,
+            release_seen=None,
+            seeds=set(),
         )
         monkeypatch.setattr(marks, "world", world)
         monkeypatch.setattr(marks, "end_marks", lambda value, *_: value)

@@ -81,7 +81,7 @@ def test_worlds_that_were_launched_fit_the_generator_and_end(tmp_path: Path) -> 
     with launch_worlds(f"{path}:Counts", "[]") as launched, prepare_start(spec) as start:
         assert launched is not None
         with open_processes(start, launched=launched) as processes:
-            assert Fits(processes, spec).pair(1).transcript.parting is None
+            assert Fits(processes, spec).pair(1).parting is None
             assert all(process.poll() is None for process in launched.processes.values())
         assert all(process.poll() is not None for process in launched.processes.values())
     with launch_worlds("dpmm:mst", "[]") as launched:

@@ -227,7 +227,7 @@ def test_a_page_holds_the_same_facts(found: dict[str, Any]) -> None:
     assert f" {word}: {finding}".replace("[", "\\[") in text.splitlines()[0].replace("[", "\\[")
     assert all(row.label.capitalize() in text for row in record.rows)
     assert "## Where the worlds part" in text
-    assert "| lib.py:88 | laplace 0.5 | 1 | 1 | 1 | 1 | eps 2 | 100 % | released |" in text
+    assert "| lib.py:88 | laplace | 1 | 0.5 | 1 | eps 2 | 100 % |" in text
     assert ("an attacker who sees the fitted model and synthetic rows can" in text) is (
         record.verdict is Verdict.VIOLATION and not record.of_proof
     )
@@ -242,3 +242,10 @@ def test_a_page_without_a_ledger_begins_with_the_numbers() -> None:
     assert page.result.table.rows[0] == ("Claim", "(1, 0)-DP, add or remove one record")
     assert not any("confidential" in one for one in page.lead)
     assert "confidential" in " ".join(replay_page(replay_record()).lead)
+
+
+def test_a_ledger_says_which_lines_are_charged_by_what_is_selected() -> None:
+    selected = ledger_line(counts_as="selected", place="lib.py:90")
+    text = page_markdown(replay_page(replay_record(ledger=(ledger_line(), selected))))
+    assert "charged by what is selected, not as if the scores were released: lib.py:90" in text
+    assert "charged by" not in page_markdown(replay_page(replay_record()))

@@ -104,7 +104,6 @@ class OneWorld:
     events: Channel
     control: Channel
     equal: bool = True
-    _sites: list[Any] = field(default_factory=list)
     _asked: list[dict[str, Any]] = field(default_factory=list)
     _notes: list[list[Any]] = field(default_factory=list)
 
@@ -121,7 +120,7 @@ class OneWorld:
         self.control.send({"kind": "end"})
         end = self.control.receive()
         self._take(end)
-        notes = [(one[0], one[3] or {}) for one in self._notes]
+        notes = [(one[0], one[3]) for one in self._notes]
         digests = [(one[0], one[2]) for one in self._notes]
         result = said.get("result")
         return Heard(result, said.get("failure"), self._asked, notes, digests, end)
@@ -148,7 +147,6 @@ class OneWorld:
                 self.events.send(reply)
 
     def _take(self, message: dict[str, Any]) -> None:
-        self._sites += message.pop("sites")
         self._notes += message.pop("log")
 
 

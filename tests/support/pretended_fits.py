@@ -12,7 +12,6 @@ import numpy as np
 from dpaudit.model.claim import Neighbours, PrivacyClaim
 from dpaudit.plugins.protocols import World
 from dpaudit.replaying.laws import FloatArray, Laplace, NoiseLaw
-from dpaudit.replaying.orders import FinishedFit
 from dpaudit.replaying.transcript import FitRelease, NoisyStep, Pair, Question, Site, Transcript
 
 WORLDS = (World.IN, World.OUT)
@@ -97,7 +96,7 @@ class PretendedFits:
 
     def pair(self, number: int) -> Transcript:
         """A replay in lock-step: the fit of world "in" knows both values."""
-        return self.alone(World.IN, number).transcript
+        return self.alone(World.IN, number)
 
     def alone(
         self,
@@ -107,7 +106,7 @@ class PretendedFits:
         placed: Mapping[Question, FloatArray] | None = None,
         wide: float = 1.0,
         **_: Any,
-    ) -> FinishedFit:
+    ) -> Transcript:
         self.count += 1
         draws = Draws(self.rng("fit", 2 * number + WORLDS.index(world)), world, placed or {}, wide)
         numbers = {
@@ -118,9 +117,9 @@ class PretendedFits:
         release = FitRelease(numbers=numbers, digests=digests)
         both = (release, None) if world is World.IN else (None, release)
         draws.transcript.releases = both
-        return FinishedFit(draws.transcript, (None, None))
+        return draws.transcript
 
-    def natural(self, wanted: Sequence[tuple[World, int]], **_: Any) -> Iterator[FinishedFit]:
+    def natural(self, wanted: Sequence[tuple[World, int]], **_: Any) -> Iterator[Transcript]:
         for world, number in wanted:
             yield self.alone(world, 10_000_000 + number)
 

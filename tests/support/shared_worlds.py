@@ -71,5 +71,5 @@ def _greeted_again(found: Processes, start: WorkerStart) -> Processes:
         }
         world.session.start = start
         world.session.hello = hello_of(world.session.ask(greeting))
-    found.children.clear()
+    found.take_children()
     return found

@@ -75,7 +75,7 @@ def toss(marked: Any, bound: Any, is_below: bool, where: Site) -> Any:
     below = np.full(shape, is_below) ^ flipped  # whether "true" means u < limit
     state.read()
     is_asked = where[:2] in world.asked
-    if world.kept is not None and np.any(state.record):
+    if world.order.kept is not None and np.any(state.record):
         under = _toss_for_records(marked, limit, below, where)
     elif is_asked and marked.size == 1 and limit.size > 1:
         order = np.argsort(limit, axis=None, kind="stable")
@@ -113,7 +113,7 @@ def _toss_for_records(marked: Any, limit: Any, below: Any, where: Site) -> Any:
     if not own.all():
         world.note("sampled", where, limit[~own], below[~own])
     if own.any():
-        single = own.sum() <= len(world.own_rows)  # otherwise several coins of one record
+        single = own.sum() <= len(world.order.own_rows)  # otherwise several coins of one record
         if single and marked.shape == limit.shape and state.low.flags.writeable:
             for place in zip(*np.nonzero(own)) if own.ndim else [()]:
                 _decide(state, place, limit, below, where)
@@ -130,7 +130,7 @@ def _decide(state: CoinState, place: Any, limit: Any, below: Any, where: Site) -
     share = (inside - low) / (high - low)
     if not 0.0 < share < 1.0:
         return
-    true_below, kept = bool(below[place]), marks.world.kept
+    true_below, kept = bool(below[place]), marks.world.order.kept
     chance = share if true_below == kept else 1.0 - share
     under = (marks.world.toss(where, chance) == kept) == true_below
     state.narrow(place, *((low, inside) if under else (inside, high)))
@@ -204,7 +204,7 @@ def draw_places(weights: Any, shape: Any, where: Site) -> Any:
     world.note("choose", where, weights)
     total = np.cumsum(weights)
     drawn = world.stream(where, shape if shape != () else None).random(shape)
-    if world.edge is not None:
-        drawn = np.full(shape, world.edge)
+    if world.order.edge is not None:
+        drawn = np.full(shape, world.order.edge)
     places = np.searchsorted(total / total[-1], drawn, side="right")
     return np.minimum(places, np.flatnonzero(weights)[-1])

@@ -84,7 +84,7 @@ class CoinArray(DrawArray):
         if self.state is None:
             return
         self.state.read()
-        if marks.world.kept is not None and np.any(self.state.record):
+        if marks.world.order.kept is not None and np.any(self.state.record):
             marks.world.tell("unfollowed", site(), "coins of the records are used as numbers")
 
     def forget(self) -> None:
@@ -182,7 +182,7 @@ class CurveArray(DrawArray):
         ones = np.ones(content.shape)
         sign, scale = np.sign(known.factor) * ones, np.abs(known.factor) * ones
         part = noises.NoisePart(known.law, ids[places], sign, scale, ones, ones, None, state.where)
-        wide = 1.0 if world.natural else world.wide
+        wide = 1.0 if world.natural else world.order.wide
         return noises.combination(content * wide, (part,))
 
 
@@ -210,9 +210,13 @@ def coin(values: Any, where: Site, *, record: Any = 0, low: float = 0.0, high: f
     if is_plain or not np.any(record):
         world.note("draw", where, content.shape)
     elif not np.all(record == 2):  # the other world does not have the target's coin
-        world.note("draw" if world.kept is None else "sample", where)
-    if world.edge is not None and not world.natural and (world.kept is None or is_plain):
-        content = np.full(content.shape, world.edge)
+        world.note("draw" if world.order.kept is None else "sample", where)
+    if (
+        world.order.edge is not None
+        and not world.natural
+        and (world.order.kept is None or is_plain)
+    ):
+        content = np.full(content.shape, world.order.edge)
     known = _zeros(content.shape, dtype=bool)
     state = CoinState(
         _zeros(content.shape), _full(content.shape, 1.0), content.copy(), record, known, where
@@ -235,11 +239,11 @@ def whole_coin(values: Any, count: int, where: Site) -> Any:
     world = marks.world
     world.note("draw", where, np.shape(values))
     if isinstance(values, np.ndarray):
-        if world.edge is not None:
-            values = np.full(values.shape, at_edge(world.edge, count), dtype=values.dtype)
+        if world.order.edge is not None:
+            values = np.full(values.shape, at_edge(world.order.edge, count), dtype=values.dtype)
         return _coin_words(values, (values.astype(float) + 0.5) / count, count)
-    if world.edge is not None:
-        values = at_edge(world.edge, count)
+    if world.order.edge is not None:
+        values = at_edge(world.order.edge, count)
     if count > _MOST_VALUES:
         return values
     unit = np.array((2 * values + 1) / (2 * count))
@@ -480,7 +484,7 @@ def _settle_range(marked: Any, where: Site) -> Any:
     low, high = sorted((float(marked.offset.sum()), float((marked.offset + marked.factor).sum())))
     name = state.low.__array_interface__["data"][0]
     world.held.append(state)  # so that its address names no other draw
-    if world.notes_ranges:
+    if world.order.notes_ranges:
         world.note("range", where, low, high, low=low, high=high, name=name)
         return marked
     reply = world.ask("range", where, low=low, high=high)

@@ -177,8 +177,8 @@ def noise(
         world.seeds.add((where, seed))
     if world.natural and content.dtype.kind == "f":
         _compare_with_earlier(content, law, np.asarray(scale, dtype=float), where)
-    if world.wide != 1.0 and not world.natural:
-        content = (content * world.wide).astype(content.dtype)
+    if world.order.wide != 1.0 and not world.natural:
+        content = (content * world.order.wide).astype(content.dtype)
     part = new_part(law, content.shape, where, (scale, shape, other), seed)
     marked = combination(content, (part,))
     return marked if isinstance(values, np.ndarray) else marks.number_of(marked)

@@ -48,12 +48,12 @@ def observe(model: Any, table: Any) -> None:
     world = marks.world
     release = _Release()
     release.add_table(ROWS, table)
-    for rows, seed in world.samples if model is not None else ():
+    for rows, seed in world.order.samples if model is not None else ():
         try:
             release.add_table(f"{rows} {ROWS}", model.sample(rows, seed=seed))
         except Exception as error:  # noqa: BLE001 - whether it fails is compared, too
             release.add(f"the failure to draw {rows} {ROWS}", type(error).__name__)
-    if world.watch_state and model is not None:
+    if world.order.watch_state and model is not None:
         with world.hushed():
             release.add("model", model)
     world.release_seen = release.message()

@@ -18,7 +18,7 @@ import struct
 import threading
 from collections import Counter
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -30,27 +30,6 @@ PlainBits = np.random.PCG64
 
 _LONGEST_LOG = 20_000
 _NATURAL_NOTES = ("answer", "redrawn", "tell", "seed")
-_DEFAULTS: Dict[str, Any] = {
-    "mode": "lockstep",
-    "seed": 0,
-    "asked": (),
-    "located": (),
-    "loops": (),
-    "bent": (),
-    "rows": (0, 0),
-    "own_rows": (),
-    "kept": None,
-    "own_coins": "in",
-    "edge": None,
-    "most_draws": None,
-    "wide": 1.0,
-    "samples": (),
-    "watch_state": False,
-    "redraws": 0,
-    "notes_ranges": False,
-    "ranged": (),
-}
-"""The message that begins a fit."""
 _MET, _LOST = 1, 2
 """How a draw of noise was used: added to data, or otherwise."""
 _UNSEEN = "its use was not seen"
@@ -64,29 +43,63 @@ _NEVER = 2**62
 """A number that no draw and no answer has."""
 
 
+class FitOrder(NamedTuple):
+    """The message that begins a fit: how it is made.
+
+    Attributes:
+        mode: "lockstep"; "natural" if the code's own generators draw, and nothing is asked; or
+            "unheard".
+        seed: Root of the streams that both worlds have in common.
+        rows: Number of records of this world's table, and of the other's.
+        own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
+        kept: The outcome of comparing the target's own coin that puts the target into a
+            sub-sample; None if its coins are treated like any others.
+        own_coins: How these coins fall: all "in", all "out", or in turn, "even" or "odd".
+        edge: The value of every uniform draw; None if they are drawn.
+        most_draws: A fit with more draws is ended.
+        wide: What noise is multiplied by.
+        samples: Numbers of rows and seeds of further samples.
+        watch_state: Whether the fitted model is observed.
+        redraws: How often a natural fit draws from each sampler of a library, to test its law.
+        notes_ranges: Whether the ranges of single uniform draws are noted.
+        asked: Files and lines whose notes are questions.
+        located: Those whose samplers add noise to data, which may be 0.
+        loops: Those that draw one coin per record.
+        bent: Those whose uniform draws were made into noise by a formula, in any fit.
+        ranged: Those at which a single uniform draw may have to have the same value in both worlds.
+    """
+
+    mode: str = "lockstep"
+    seed: int = 0
+    rows: Tuple[int, int] = (0, 0)
+    own_rows: Sequence[int] = ()
+    kept: Optional[bool] = None
+    own_coins: str = "in"
+    edge: Optional[float] = None
+    most_draws: Optional[int] = None
+    wide: float = 1.0
+    samples: Sequence[Tuple[int, int]] = ()
+    watch_state: bool = False
+    redraws: int = 0
+    notes_ranges: bool = False
+    asked: Sequence[Tuple[str, int]] = ()
+    located: Sequence[Tuple[str, int]] = ()
+    loops: Sequence[Tuple[str, int]] = ()
+    bent: Sequence[Tuple[str, int]] = ()
+    ranged: Sequence[Tuple[str, int]] = ()
+
+
 class ListeningWorld:
     """The state of a world's process.
 
     Attributes:
         name: "in" or "out".
         active: Whether a fit is running; draws outside fits are ignored.
+        order: How the fit is made.
         natural: Whether the code's own generators draw, and nothing is asked.
-        seed: Root of the streams that both worlds have in common.
         fit: Number of the fit: a generator's seed counts only in the fit that set it.
-        asked: Lines whose notes are questions.
-        located: Lines whose samplers add noise to data, which may be 0.
-        counted: Number of records of this world's table, and of the other's.
-        own_rows: Places of the target, or of other records whose coins are "out" in both worlds.
-        kept: The outcome of comparing the target's own coin that puts the target into a
-            sub-sample; None if its coins are treated like any others.
-        edge: The value of every uniform draw; None if they are drawn.
-        wide: What noise is multiplied by.
-        samples: Numbers of rows and seeds of further samples.
-        watch_state: Whether the fitted model is observed.
-        redraws: How often a natural fit draws from each sampler of a library, to test its law.
+        asked, located, ranged: As in `FitOrder`.
         redrawn: The lines and laws of samplers that noise was drawn from.
-        notes_ranges: Whether the ranges of single uniform draws are noted.
-        ranged: Lines at which such a draw may have to have the same value in both worlds.
         next_answer: Number of the next answer.
         draws: How often each line has drawn, be it one value or an array.
         bent: Lines whose uniform draws were made into noise by a formula, in any fit.
@@ -111,32 +124,19 @@ class ListeningWorld:
         self.marked: List[Any] = []
         self.bent: Set[Tuple[str, int]] = set()
         self._lock = threading.RLock()
-        self._sites: Dict[Site, int] = {}
-        self._new_sites: List[Site] = []
         self._quiet = threading.local()
-        self._set(_DEFAULTS)
+        self._set(FitOrder())
 
-    def _set(self, message: Dict[str, Any]) -> None:
-        """Takes the settings of a fit, and empties what belongs to one."""
-        self.natural = message["mode"] == "natural"
-        self.seed: int = message["seed"]
-        self.asked = {(file, line) for file, line in message["asked"]}
-        self.located = {(file, line) for file, line in message["located"]}
-        self._loops = {(file, line) for file, line in message["loops"]}
-        self.bent |= {(file, line) for file, line in message["bent"]}
-        self.counted: Tuple[int, int] = tuple(message["rows"])
-        self.own_rows: List[int] = list(message["own_rows"])
-        self.kept: Optional[bool] = message["kept"]
-        self._own_coins: str = message["own_coins"]
+    def _set(self, order: FitOrder) -> None:
+        """Takes the order of a fit, and empties what belongs to one."""
+        self.order, self.natural = order, order.mode == "natural"
+        self.asked, self.located, self._loops, self.ranged = (
+            {(file, line) for file, line in lines}
+            for lines in (order.asked, order.located, order.loops, order.ranged)
+        )
+        self.bent |= {(file, line) for file, line in order.bent}
         self._toss_count = 0
-        self.edge: Optional[float] = message["edge"]
-        self.wide = float(message["wide"])
-        self._most_draws: Optional[int] = message["most_draws"]
-        self.samples, self.watch_state = message["samples"], message["watch_state"]
-        self.redraws: int = message["redraws"]
         self.redrawn: Set[Tuple[Site, str]] = set()
-        self.notes_ranges: bool = message["notes_ranges"]
-        self.ranged = {(file, line) for file, line in message["ranged"]}
         self._ended = False
         self._calls = 0
         self.draws: Counter[Site] = Counter()
@@ -172,10 +172,10 @@ class ListeningWorld:
                 if array is not None:
                     array.forget()
             self.marked = []
-            self._set({**_DEFAULTS, **message})
+            self._set(FitOrder(**message))
             for beginning in self.beginnings:
                 beginning()
-            self.active = message.get("mode") != "unheard"
+            self.active = self.order.mode != "unheard"
 
     def end(self) -> Dict[str, Any]:
         """Ends the fit: what it released, and its notes since the last question."""
@@ -246,7 +246,7 @@ class ListeningWorld:
 
     def follows_range(self, where: Site) -> bool:
         """Whether the range of a single uniform draw is noted here, or may decide its value."""
-        return self.notes_ranges or where[:2] in self.ranged
+        return self.order.notes_ranges or where[:2] in self.ranged
 
     def count_draw(self, where: Site) -> None:
         """Counts how often a line draws, be it one value or an array.
@@ -256,7 +256,7 @@ class ListeningWorld:
         """
         self.draws[where] += 1
         self._calls += 1
-        if self._most_draws is not None and self._calls > self._most_draws:
+        if self.order.most_draws is not None and self._calls > self.order.most_draws:
             self._ended = True
             raise WorldsPart("dpaudit has ended this fit: it draws without end")
 
@@ -282,7 +282,7 @@ class ListeningWorld:
         if not self.active or (self.natural and kind not in _NATURAL_NOTES):
             return
         with self._lock:
-            self._log.append([kind, self._number(where), digest(values), more or None])
+            self._log.append([kind, where, digest(values), more])
             if len(self._log) >= _LONGEST_LOG and not self.natural:
                 self.ask("notes", where)
 
@@ -335,15 +335,8 @@ class ListeningWorld:
 
     def _notes(self) -> Dict[str, Any]:
         log, self._log = self._log, []
-        sites, self._new_sites = self._new_sites, []
         tosses, self._tosses = self._tosses, []
-        return {"log": log, "sites": [list(where) for where in sites], "tosses": tosses}
-
-    def _number(self, where: Site) -> int:
-        if where not in self._sites:
-            self._sites[where] = len(self._sites)
-            self._new_sites.append(where)
-        return self._sites[where]
+        return {"log": log, "tosses": tosses}
 
     def _report_child(self) -> None:
         """Reports draws in a process that the generator started: they are not intercepted."""
@@ -373,7 +366,7 @@ class ListeningWorld:
         stream = self._streams.get(key)
         if stream is None:
             place = (os.path.basename(where[0]), where[1], where[2])
-            name = repr((self.seed, *place, count, size is None, make.__name__))
+            name = repr((self.order.seed, *place, count, size is None, make.__name__))
             entropy = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "big")
             stream = make(PlainBits(np.random.SeedSequence(entropy)))
             if size is None:
@@ -385,7 +378,7 @@ class ListeningWorld:
 
         None if the draw has the same size in both worlds.
         """
-        own, other = self.counted
+        own, other = self.order.rows
         first = _length_of(size)
         if own == other or first is None or first not in (own, other):
             return None
@@ -394,11 +387,11 @@ class ListeningWorld:
 
     def record_of(self, where: Site) -> int:
         """Whose coin a single draw is: 2 for the target, 1 for another record, 0 for none."""
-        if self.kept is None or where[:2] not in self._loops:
+        if self.order.kept is None or where[:2] not in self._loops:
             return 0
         turn = self._turns[where]
         self._turns[where] += 1
-        return 2 if turn % self.counted[0] in self.own_rows else 1
+        return 2 if turn % self.order.rows[0] in self.order.own_rows else 1
 
     def record_place(self, where: Site, size: Any) -> Optional[int]:
         """The place of the record that one world lacks, for one uniform draw per record.
@@ -407,8 +400,8 @@ class ListeningWorld:
         not one per record.
         """
         first = _length_of(size)
-        own, other = self.counted
-        if self.own_rows and own == other and first == own:
+        own, other = self.order.rows
+        if self.order.own_rows and own == other and first == own:
             return -1
         return self.shared_row(where, size)
 
@@ -421,7 +414,7 @@ class ListeningWorld:
         """
         turn = ("even", "odd")[self._toss_count % 2]
         self._toss_count += 1
-        is_in = self._own_coins in ("in", turn)
+        is_in = self.order.own_coins in ("in", turn)
         self._tosses.append([list(where), chance, is_in])
         return is_in
 
@@ -541,7 +534,7 @@ def _serve_control(world: ListeningWorld, control: Channel) -> None:
             message = control.receive()
         except (EOFError, OSError):
             return
-        if message["kind"] == "begin":
+        if message.pop("kind") == "begin":
             world.begin(message)
             control.send({"kind": "begun"})
         else:

@@ -62,35 +62,24 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.later = later
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """The library's own, with a loader that hooks it."""
+        """The library's own, whose loader hooks it."""
         if name not in self.later:
             return None
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(name, path, target)
-            if spec is not None and spec.loader is not None:
-                spec.loader = _Loader(spec.loader, self, name)
-                return spec
-        return None
+        finders = [own for own in sys.meta_path if own is not self and hasattr(own, "find_spec")]
+        every = (own.find_spec(name, path, target) for own in finders)
+        spec: Any = next((spec for spec in every if spec is not None and spec.loader), None)
+        if spec is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                spec.loader.exec_module = load
+                load(module)
+                self.apply(name, module)
+
+            spec.loader.exec_module = exec_module
+        return spec
 
     def apply(self, name: str, module: Any) -> None:
         """Installs the hooks of a library that is loaded."""
         for hook in self.later.pop(name, []):
             importlib.import_module(f"{__name__}.{hook}").install(module)
-
-
-class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: Any, finder: _Finder, name: str) -> None:
-        self.loader, self.finder, self.name = loader, finder, name
-
-    def create_module(self, spec: Any) -> Any:
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module: Any) -> None:
-        module.__spec__.loader = module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        self.finder.apply(self.name, module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.loader, name)

@@ -130,8 +130,6 @@ _NOISE: Dict[str, Callable[[Any, Any, Any], Any]] = {
     "GaussianAnalytic": _noise_of("gaussian", lambda of: (of._scale,)),
     "GaussianDiscrete": _noise_of("discrete_gaussian", lambda of: (of._scale,)),
     "Geometric": _noise_of("discrete_laplace", lambda of: (of.sensitivity / of.epsilon,)),
-    "Staircase": _noise_of("staircase", lambda of: (of.sensitivity, of.epsilon, of.gamma)),
-    "Uniform": _noise_of("uniform", lambda of: (of.sensitivity / of.delta / 2,)),
     "LaplaceBoundedNoise": _laplace_bounded_noise,
     "LaplaceBoundedDomain": _laplace_bounded_domain,
 }
@@ -141,4 +139,4 @@ _CHOICES: Dict[str, Callable[[Any, Any], Any]] = {
     "ExponentialCategorical": _exponential_categorical,
     "Binary": _binary,
 }
-_UNFOLLOWED = ("Snapping", "Vector", "Bingham")
+_UNFOLLOWED = ("Snapping", "Staircase", "Uniform", "Vector", "Bingham")

@@ -10,7 +10,7 @@ import numpy as np
 from .. import choices, coins, marks, noise
 from ..channel import Site, site
 from ..world import PlainGenerator, PlainState
-from . import arrays_hook
+from . import arrays_hook, steps
 
 
 def install(library: Any) -> None:
@@ -205,32 +205,21 @@ class _Heard(Seeded):
             given: Its parameters.
             size: As numpy takes it.
         """
-        where, world = site(), marks.world
-        world.count_draw(where)
+        where = site()
+        marks.world.count_draw(where)
         given = {key: _as_parameter(marks.end_marks(value, name)) for key, value in given.items()}
-        loc, scale = given.get("loc", 0), given.get("scale", 1)
-        shapes = {key: value for key, value in given.items() if key in ("shape", "p")}
         size = _size(size, *given.values())
-        located = world.is_located(where, loc, scale)
-        if world.natural:
-            drawn = self.dpaudit_draw(name, **given, size=size)
-            drawn = drawn if located or not np.any(loc) else drawn - loc
-        else:
-            draw = functools.partial(getattr(self._stream(where, size), name), **shapes)
-            place = world.shared_row(where, size)
-            drawn = draw_for_records(lambda n: draw(size=n), size, place) * scale
-            drawn = drawn + loc if located else drawn
-        if located:
-            return drawn
-        made = noise.noise(
-            np.asarray(drawn)[()] if size is None else np.asarray(drawn),
-            law,
+        return steps.draw_around(
             where,
-            scale=scale,
-            shape=next(iter(shapes.values()), 1.0),
+            law,
+            given.get("loc", 0),
+            given.get("scale", 1),
+            size,
+            natural=lambda: self.dpaudit_draw(name, **given, size=size),
+            shape=given.get("shape", given.get("p", 1.0)),
+            make=self.dpaudit_plain,
             seed=self.dpaudit_seed,
         )
-        return noise.add_to(loc, made, where)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Coins, scaled."""
@@ -323,12 +312,12 @@ class _Heard(Seeded):
         place = world.shared_row(where, count)
         if place is None:
             world.note("parameters", where, "choice", count, size)
-            if world.edge is not None and (replace or size is None):
-                at_edge = coins.at_edge(world.edge, count)
+            if world.order.edge is not None and (replace or size is None):
+                at_edge = coins.at_edge(world.order.edge, count)
                 return _values_at(np.full(() if size is None else size, at_edge), a, size)
             return self._stream(where, size).choice(a, size, replace, **extra)
         picks = self._stream(where, size if size is not None else ())
-        union, short = max(world.counted), world.counted[0] < world.counted[1]
+        union, short = max(world.order.rows), world.order.rows[0] < world.order.rows[1]
         places = np.asarray(picks.choice(union, size, replace))
         if short:  # this world lacks the record: another one takes its place
             others = np.delete(np.arange(union), place)
@@ -398,23 +387,13 @@ def _size(size: Any, *parameters: Any) -> Any:
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
 
 
-def draw_for_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> Any:
-    """Draws, one per record if one world lacks that at a place: common records share theirs."""
-    if place is None:
-        return draw(size)
-    own, other = marks.world.counted
-    most = max(own, other)
-    drawn = draw((most, *size[1:]) if isinstance(size, (tuple, list)) else most)
-    return np.delete(drawn, place, axis=0) if own < other else drawn
-
-
 def shared_order(where: Site, length: int, stream: Any) -> Any:
     """A random order, in which the common records are in the same order in both worlds."""
     world = marks.world
     place = world.shared_row(where, length)
     world.note("draw", where, "permutation", None if place is not None else length)
-    order = stream.permutation(length if place is None else max(world.counted))
-    if place is not None and world.counted[0] < world.counted[1]:
+    order = stream.permutation(length if place is None else max(world.order.rows))
+    if place is not None and world.order.rows[0] < world.order.rows[1]:
         order = order[order != place]
         order = order - (order > place)
     return order
@@ -444,9 +423,9 @@ def single_coin(
 
 def coins_of_records(draw: Callable[[Any], Any], where: Site, size: Any, place: int) -> Any:
     """Uniform draws, one per record: the worlds share those of common records."""
-    drawn = draw_for_records(draw, size, place)
+    drawn = steps.draw_for_records(draw, size, place)
     record = np.ones(np.shape(drawn), dtype=np.int8)
-    record[marks.world.own_rows] = 2
+    record[marks.world.order.own_rows] = 2
     return coins.coin(drawn, where, record=record)
 
 
@@ -493,7 +472,7 @@ class HeardGenerator(_Heard, PlainGenerator):
         low, high = marks.as_count(low), marks.as_count(high)
         first, count = (0, low) if high is None else (low, high)
         is_count = isinstance(count, (int, np.integer)) and not rest and not more
-        own, other = world.counted
+        own, other = world.order.rows
         if is_count and first == 0 and own != other and count in (own, other):
             return self._pick(where, count, size, True, {})
         if is_count and size is not None and count - first >= _WORDS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 import numpy as np
@@ -27,16 +28,10 @@ class Native(NamedTuple):
 Release = Callable[[Native, Any], Any]
 """From the library's result and the argument."""
 
-_LAPLACE = (
-    "make_laplace",
-    "make_geometric",
-    "make_base_laplace",
-    "make_base_geometric",
-    "make_base_discrete_laplace",
-    "make_base_discrete_laplace_cks20",
-    "make_base_discrete_laplace_linear",
+_NOISE = re.compile(
+    r"make_(base_)?(discrete_)?(?P<law>laplace|geometric|gaussian)(_cks20|_linear)?"
 )
-_GAUSSIAN = ("make_gaussian", "make_base_gaussian", "make_base_discrete_gaussian")
+"""The measurements that add noise, of all versions."""
 _SAME = (
     "make_fix_delta",
     "make_fixed_approxDP_to_approxDP",
@@ -101,10 +96,9 @@ def _keep_release(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
 def _make_release(name: str, given: Mapping[str, Any]) -> Optional[Release]:
     """The `Release` of a measurement; None if unknown."""
     scale: Any = given.get("scale")
-    if name in _LAPLACE and given.get("bounds") is None:
-        return _noise_release("laplace", scale)
-    if name in _GAUSSIAN:
-        return _noise_release("gaussian", scale)
+    noise = _NOISE.fullmatch(name)
+    if noise is not None and given.get("bounds") is None:
+        return _noise_release(noise["law"].replace("geometric", "laplace"), scale)
     if name == "make_noise":
         return _noise_release("gaussian" if _is_concentrated(given) else "laplace", scale)
     if name == "make_report_noisy_max_gumbel":

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
-from .. import choices, coins, marks, noise
+from .. import choices, coins, marks
 from ..channel import site
 from . import steps
 from .numpy_hook import Seeded, intercepted, shared_order, single_coin
@@ -118,19 +118,19 @@ def _noise_method(
         given = bound.args[1:]
         if not marks.world.hears_draw:
             return getattr(self.dpaudit_plain, name)(self, *given)
-        where, world = site(), marks.world
-        world.count_draw(where)
+        where = site()
+        marks.world.count_draw(where)
         loc, scale, shape = parameters(*(marks.end_marks(value, name) for value in given))
-        located = world.is_located(where, loc, scale)
-        if world.natural:
-            drawn = self.dpaudit_draw(name, *given) - (0.0 if located else loc)
-        else:
-            unit = steps.DRAWS[law](world.stream(where, None), 1.0, shape, 1.0, None)
-            drawn = float(unit * scale) + (loc if located else 0.0)
-        if located:
-            return drawn
-        made = noise.noise(drawn, law, where, scale=scale, shape=shape, seed=self.dpaudit_seed)
-        return noise.add_to(loc, made, where)
+        return steps.draw_around(
+            where,
+            law,
+            loc,
+            scale,
+            None,
+            natural=lambda: self.dpaudit_draw(name, *given),
+            shape=shape,
+            seed=self.dpaudit_seed,
+        )
 
     return method
 

@@ -15,21 +15,19 @@ from .. import coins, marks
 from ..channel import site
 from . import steps
 
-_SHAPED: Dict[str, Tuple[str, Callable[[Any], Tuple[Any, Any]]]] = {
+_LAWS: Dict[str, Tuple[str, Callable[..., Tuple[Any, Any]]]] = {
+    "laplace": ("laplace", lambda: (1.0, 1.0)),
+    "norm": ("gaussian", lambda: (1.0, 1.0)),
+    "gumbel_r": ("gumbel", lambda: (1.0, 1.0)),
+    "gumbel_l": ("gumbel", lambda: (1.0, 1.0)),
+    "logistic": ("logistic", lambda: (1.0, 1.0)),
+    "expon": ("exponential", lambda: (1.0, 1.0)),
     "gamma": ("gamma", lambda a: (1.0, a)),
     "erlang": ("gamma", lambda a: (1.0, a)),
     "geom": ("geometric", lambda p: (1.0, p)),
     "dlaplace": ("discrete_laplace", lambda a: (1.0 / a, 1.0)),
 }
-"""The law for a distribution's name, and its own parameter as scale and shape."""
-_PLAIN: Dict[str, str] = {
-    "laplace": "laplace",
-    "norm": "gaussian",
-    "gumbel_r": "gumbel",
-    "gumbel_l": "gumbel",
-    "logistic": "logistic",
-    "expon": "exponential",
-}
+"""The law for a distribution's name; and of its own parameters, the factor of scale and shape."""
 
 
 def install(library: Any) -> None:
@@ -64,20 +62,16 @@ def _follow_rvs(rvs: Callable[..., Any]) -> Callable[..., Any]:
             key: value for key, value in kwargs.items() if key not in ("random_state", "discrete")
         }
         own, loc, scale, size = self._parse_args_rvs(*args, **given)
-        law, shape, sign = _PLAIN.get(self.name, ""), 1.0, 1
-        if self.name in _SHAPED:
-            law, parameters = _SHAPED[self.name]
-            factor, shape = parameters(marks.end_marks(own[0], "scipy"))
-            scale = scale * factor
-        elif self.name not in _PLAIN:
+        if self.name not in _LAWS:
             moved = bool(np.any(marks.plain_array(loc) != 0))
             if moved and not marks.world.is_equal("spend", site(), loc):
                 steps.report_unfollowed(
                     f"scipy's {self.name}, whose law replay does not know, around a value"
                 )
             return rvs(self, *args, **kwargs)
-        if self.name == "gumbel_l":
-            sign = -1
+        law, parameters = _LAWS[self.name]
+        factor, shape = parameters(*(marks.end_marks(parameter, "scipy") for parameter in own))
+        sign = -1 if self.name == "gumbel_l" else 1
         state = kwargs.get("random_state")
 
         def draw() -> Any:
@@ -88,7 +82,7 @@ def _follow_rvs(rvs: Callable[..., Any]) -> Callable[..., Any]:
             law,
             library=lambda _: draw(),
             redraw=None if isinstance(state, (int, np.integer)) else draw,
-            scale=scale,
+            scale=scale * factor,
             shape=shape,
             size=size,
             seed=_seed_of(self.random_state if state is None else state),

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import choices, marks, noise
 from ..channel import Site, site
+from ..world import PlainGenerator
 
 _TABULATED = 50.0
 """Up to this scale a discrete Gaussian is drawn from its table; above, a Gaussian is rounded."""
@@ -37,16 +38,6 @@ def _discrete_gaussian(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple
     return np.rint(rng.normal(size=size) * scale).astype(int)
 
 
-def _staircase(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
-    """Of sensitivity `scale`, epsilon `shape` and gamma `other`."""
-    gamma = other
-    level = rng.geometric(-np.expm1(-shape), size) - 1
-    inner = rng.random(size) < gamma / (gamma + (1 - gamma) * np.exp(-shape))
-    place = rng.random(size)
-    steps = np.where(inner, level + gamma * place, level + gamma + (1 - gamma) * place)
-    return np.where(rng.random(size) < 0.5, -1, 1) * steps * scale
-
-
 def _bounded_laplace(rng: Any, scale: Any, shape: Any, other: Any, size: Tuple[int, ...]) -> Any:
     """Between `shape`, which is at most 0, and `other`, which is at least 0."""
     below, above = -np.expm1(shape / scale), -np.expm1(-other / scale)
@@ -65,11 +56,62 @@ DRAWS: Dict[str, _Drawing] = {
     "geometric": lambda rng, scale, shape, other, size: rng.geometric(shape, size=size),
     "discrete_laplace": _discrete_laplace,
     "discrete_gaussian": _discrete_gaussian,
-    "staircase": _staircase,
-    "uniform": lambda rng, scale, shape, other, size: rng.uniform(-1.0, 1.0, size) * scale,
     "bounded_laplace": _bounded_laplace,
 }
 """How to draw noise of each law that can be drawn here."""
+
+
+def draw_for_records(draw: Callable[[Any], Any], size: Any, place: Optional[int]) -> Any:
+    """Draws, one per record if one world lacks that at a place: common records share theirs."""
+    if place is None:
+        return draw(size)
+    own, other = marks.world.order.rows
+    most = max(own, other)
+    drawn = draw((most, *size[1:]) if isinstance(size, (tuple, list)) else most)
+    return np.delete(drawn, place, axis=0) if own < other else drawn
+
+
+def draw_around(
+    where: Site,
+    law: str,
+    loc: Any,
+    scale: Any,
+    size: Any,
+    *,
+    natural: Callable[[], Any],
+    shape: Any = 1.0,
+    make: Callable[[Any], Any] = PlainGenerator,
+    seed: Optional[str] = None,
+    is_noise: bool = True,
+) -> Any:
+    """Draws of a law around a value: noise or an answer; plain numbers if the value is public.
+
+    Args:
+        where: The line that draws.
+        law: The law.
+        loc: The value.
+        scale: The scale of the law.
+        size: As numpy takes it.
+        natural: Draws around the value as the library does, in natural fits.
+        shape: The second parameter of the law.
+        make: The class of the generators that draw in lockstep fits.
+        seed: What seeded the noise, if known.
+        is_noise: Whether draws around a value that is equal in both worlds can be noise.
+    """
+    world = marks.world
+    is_plain = not is_noise or world.is_located(where, loc, scale)
+    if world.natural:
+        drawn = natural()
+        drawn = drawn if is_plain or not np.any(loc) else drawn - loc
+    else:
+        draw = functools.partial(DRAWS[law], world.stream(where, size, make), 1.0, shape, 1.0)
+        drawn = draw_for_records(draw, size, world.shared_row(where, size)) * scale
+        drawn = drawn + loc if is_plain else drawn
+    if is_plain:
+        return drawn
+    content = np.asarray(drawn)[()] if size is None else np.asarray(drawn)
+    made = noise.noise(content, law, where, scale=scale, shape=shape, seed=seed)
+    return noise.add_to(loc, made, where)
 
 
 def add_noise(
@@ -116,7 +158,7 @@ def add_noise(
     if world.natural:
         with world.hushed():
             drawn = np.asarray(library(marks.without_marks(value))) - before
-            if world.redraws and is_new and redraw is not None:
+            if world.order.redraws and is_new and redraw is not None:
                 _note_draws(lambda: redraw() - before, law, (scale, shape, other), where)
         full = drawn.shape
     else:
@@ -140,7 +182,7 @@ def _note_draws(
     """Notes many draws of one noise, so that its law can be tested."""
     draws: List[Any] = []
     started, count = time.monotonic(), 0
-    while count < marks.world.redraws and time.monotonic() - started < _LONGEST:
+    while count < marks.world.order.redraws and time.monotonic() - started < _LONGEST:
         draws.append(draw())
         count += max(draws[-1].size, 1)
     drawn = np.stack(draws)

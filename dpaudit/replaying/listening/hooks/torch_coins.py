@@ -10,7 +10,7 @@ import numpy as np
 from .. import choices, coins, marks
 from ..channel import Site, site
 from . import steps
-from .numpy_hook import coins_of_records, draw_for_records, shared_order
+from .numpy_hook import coins_of_records, shared_order
 
 torch: Any
 CoinTensor: Any = None
@@ -126,10 +126,12 @@ def _coin_tensor(shape: Any, where: Site, dtype: Any, device: Any = None) -> Any
     if tensor is not None:
         return tensor if device is None else tensor.to(device)
     place = world.shared_row(where, shape)
-    drawn = draw_for_records(world.stream(where, shape).random, shape, place)
+    drawn = steps.draw_for_records(world.stream(where, shape).random, shape, place)
     world.note("draw", where, "rand", None if place is not None else shape)
     return as_tensor(
-        drawn if world.edge is None else np.full(np.shape(drawn), world.edge), dtype, device
+        drawn if world.order.edge is None else np.full(np.shape(drawn), world.order.edge),
+        dtype,
+        device,
     )
 
 
@@ -199,7 +201,7 @@ def _record_bits(where: Site, chances: Any, shape: Any) -> Any:
 
 def _record_coins(where: Site, shape: Any) -> Any:
     world = marks.world
-    place = None if world.kept is None else world.record_place(where, shape)
+    place = None if world.order.kept is None else world.record_place(where, shape)
     if place is None:
         return None
     return coins_of_records(world.stream(where, shape).random, where, shape, place)

@@ -18,16 +18,19 @@ import numpy as np
 from .. import marks, noise
 from ..channel import Site, site
 from . import steps, torch_coins
-from .numpy_hook import Seeded, draw_for_records
+from .numpy_hook import Seeded
 from .torch_coins import as_tensor, numbers, shape_of, tensors, without_marks
 
-_SUMS = {
-    **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), 1.0),
-    **dict.fromkeys(("sub", "sub_", "__sub__", "__isub__", "subtract", "__rsub__", "rsub"), -1.0),
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("add", "add_", "__add__", "__radd__", "__iadd__"), np.add),
+    **dict.fromkeys(("sub", "sub_", "__sub__", "__isub__", "subtract"), np.subtract),
+    **dict.fromkeys(("__rsub__", "rsub"), lambda first, second: np.subtract(second, first)),
+    **dict.fromkeys(("mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply"), np.multiply),
+    **dict.fromkeys(("div", "div_", "__truediv__", "__itruediv__", "true_divide"), np.true_divide),
+    **dict.fromkeys(("neg", "__neg__"), np.negative),
+    "divide": np.true_divide,
 }
-_REFLECTED = ("__rsub__", "rsub")
-_PRODUCTS = ("mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply")
-_QUOTIENTS = ("div", "div_", "__truediv__", "__itruediv__", "true_divide", "divide")
+"""Functions that numpy's follow in the same way."""
 _MOVING = {
     *("view", "reshape", "view_as", "reshape_as", "flatten", "unflatten", "ravel", "squeeze"),
     *("unsqueeze", "expand", "expand_as", "broadcast_to", "transpose", "permute", "t", "movedim"),
@@ -105,12 +108,12 @@ def _install_seeds(library: Any) -> None:
         if not world.active or world.natural:
             return seeded(seed)
         count[0] += 1  # equal in both worlds, whatever the code requests
-        return seeded((world.seed + count[0]) % 2**63)
+        return seeded((world.order.seed + count[0]) % 2**63)
 
     def begin() -> None:
         count[0] = 0
         if not marks.world.natural:
-            seeded(marks.world.seed % 2**63)
+            seeded(marks.world.order.seed % 2**63)
 
     class Instances(type(kind)):  # type: ignore[misc]
         def __instancecheck__(cls, value: Any) -> bool:
@@ -165,6 +168,8 @@ def _draw(
 ) -> Any:
     """Draws of a law around a value, as numpy's: noise, or plain numbers.
 
+    They are made on the CPU, so that both worlds get the same ones whatever their devices.
+
     Args:
         where: The line that draws.
         law: The law.
@@ -175,23 +180,17 @@ def _draw(
         owner: The generator; None for torch's own.
         is_noise: Whether draws around a value that is equal in both worlds can be noise.
     """
-    world = marks.world
-    is_noise = is_noise and not world.is_located(where, loc, scale)
-    if world.natural:
-        content = numbers(natural) - (loc if is_noise else 0.0)
-    else:
-        # made on the CPU, so that both worlds get the same ones whatever their devices
-        place = world.shared_row(where, shape)
-        draw = functools.partial(steps.DRAWS[law], world.stream(where, shape), 1.0, 1.0, 1.0)
-        content = draw_for_records(draw, shape, place) * scale
-        content = content if is_noise else content + loc
-    if not is_noise:
-        return content
-    seed = getattr(_everywhere if owner is None else owner, "dpaudit_seed", None)
-    content = np.asarray(content, dtype=float)
-    made = noise.noise(content, law, where, scale=scale, seed=seed)
-    drawn = noise.add_to(loc, made, where)
-    return drawn if drawn is made else marks.end_marks(drawn, "torch")
+    drawn = steps.draw_around(
+        where,
+        law,
+        loc,
+        scale,
+        shape,
+        natural=lambda: numbers(natural),
+        seed=getattr(_everywhere if owner is None else owner, "dpaudit_seed", None),
+        is_noise=is_noise,
+    )
+    return drawn if isinstance(drawn, noise.NoiseArray) else marks.end_marks(drawn, "torch")
 
 
 def _as_tensor(drawn: Any, natural: Any, dtype: Any, device: Any) -> Any:
@@ -351,40 +350,26 @@ def _follow(name: str, function: Any, args: Any, bare: Any, options: Any, marked
         return _move(name, function, args, bare, options)
     if any(tensor.requires_grad for tensor in tensors((*args, *options.values()))):
         return NotImplemented
-    if name in ("neg", "__neg__"):
-        return _mark_result(name, args, function(*bare), _array(args[0]).times(-1.0).parts)
     if len(marked) == 1 and name in _LINEAR:
         return _follow_linear(name, function, args, bare, options, marked[0])
-    if len(args) != 2 or set(options) - {"alpha"}:
+    if name not in _UFUNCS or set(options) - {"alpha"}:
         return NotImplemented
-    first, second = args
-    if len(marked) == 1 and (name in _PRODUCTS or (name in _QUOTIENTS and first is marked[0])):
-        other = numbers(second if first is marked[0] else first)
-        factor = other if name in _PRODUCTS else 1.0 / other
-        scaled = _array(marked[0]).times(factor)
-        return _mark_result(name, args, function(*bare, **options), scaled.parts)
-    if name not in _SUMS:
-        return NotImplemented
-    signs = [1.0, _SUMS[name] * float(options.get("alpha", 1.0))]
-    if name in _REFLECTED:
-        signs.reverse()
-    sides = [
-        (_array(value).times(sign) if _is_marked(value) else numbers(value) * sign)
-        for value, sign in zip(args, signs)
-    ]
-    if len(marked) == 2:
-        shape = np.broadcast_shapes(*(side.shape for side in sides))
-        parts = tuple(part for side in sides for part in side.spread(shape).parts)
-        return _mark_result(name, args, function(*bare, **options), parts)
-    data, added = sides if isinstance(sides[1], noise.NoiseArray) else sides[::-1]
-    is_number = not all(isinstance(value, torch.Tensor) for value in args) and not _in_place(name)
-    if is_number and marks.world.are_zero(site(), data):  # the start of Python's sum
-        return _mark_result(name, args, function(*bare, **options), added.parts)
-    value = marks.end_marks(noise.answer(data, added, site()), "torch")
+    sides = [_array(value) if _is_marked(value) else _plain(value) for value in args]
+    if "alpha" in options:
+        sides[1] = sides[1] * options["alpha"]
+    made = marks.array_of(_UFUNCS[name](*sides))
     result = function(*bare, **options)
+    if marks.is_marked(made, noise.NoiseArray):
+        return _mark_result(name, args, result, made.parts)
+    value = np.asarray(marks.end_marks(made, "torch"), dtype=float)
     if not marks.world.natural:
-        result.data.copy_(torch.as_tensor(np.asarray(value, dtype=float)).reshape(result.shape))
+        result.data.copy_(torch.as_tensor(value).reshape(result.shape))
     return _mark_result(name, args, result, ())
+
+
+def _plain(value: Any) -> Any:
+    """A tensor as a numpy value; a plain number as it is, with which `sum` begins."""
+    return value if type(value) in (int, float) else numbers(value)
 
 
 def _mark_result(name: str, args: Any, result: Any, parts: Any) -> Any:

@@ -99,7 +99,7 @@ def test_an_answer_lies_where_it_is_ordered_and_is_equal_in_both_worlds(
     def look(own: Fits) -> Any:
         return [own.pair(1, **given) for given in ({}, {"apart": 6.0}, {"base": World.OUT})]
 
-    drawn, apart, other = (one.transcript for one in fits(train, look))
+    drawn, apart, other = fits(train, look)
     [step] = drawn.noisy
     assert isinstance(step.laws[0], law)
     assert step.before.shift.tolist() == [0.0, 0.0, 0.0, 1.0]
@@ -121,7 +121,7 @@ def test_uniform_draws_lie_at_an_edge_on_request(fits: Any) -> None:
     def look(own: Fits) -> Any:
         return [own.pair(1, edge=one) for one in (1e-9, 1.0 - 1e-9)]
 
-    low, high = (one.transcript for one in fits(one_uniform, look))
+    low, high = fits(one_uniform, look)
     assert [one.releases[0].numbers["model.m"].tolist() for one in (low, high)] == [[0.0], [3.0]]
     [choice] = low.choices
     assert len(choice.tables) == 1
@@ -132,7 +132,7 @@ def test_a_natural_fit_draws_by_itself_and_notes_its_answers(fits: Any) -> None:
     def look(own: Fits) -> Any:
         return list(own.natural([(World.IN, 1), (World.OUT, 2), (World.IN, 1)]))
 
-    first, other, again = (one.transcript for one in fits(laplace, look))
+    first, other, again = fits(laplace, look)
     assert first.noisy[0].answer.tolist() == again.noisy[0].answer.tolist()
     assert first.noisy[0].answer.tolist() != other.noisy[0].answer.tolist()
     assert first.noisy[0].before.inside.tolist() == [20.0, 12.0, 7.0, 1.0]
