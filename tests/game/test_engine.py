@@ -232,6 +232,7 @@ def test_number_of_workers_and_order_do_not_matter(tmp_path: Path) -> None:
     assert one == two
 
 
+@pytest.mark.new_workers
 def test_every_worker_is_alike(tmp_path: Path) -> None:
     one = features(played(tmp_path / "one", Worker(), TRIALS[:1], jobs=1))
     kill_workers()

@@ -196,7 +196,7 @@ def gone(folder: Path, *, within: float = 5.0) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only process groups end")
 def test_whatever_a_generator_starts_ends_with_the_run(folder: Path, program: Program) -> None:
-    done = program.run(COMMAND, cwd=folder)
+    done = program.run(COMMAND, cwd=folder, fresh_workers=True)  # known by their environment
     assert done.returncode == 3, done.stderr
     assert len((folder / "pids").read_text().split()) >= 25
     assert not alive(folder)  # not even for a moment
