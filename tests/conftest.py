@@ -103,10 +103,14 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Single files and tests run in this process: that is sooner done than starting workers."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Single files and tests run in this process: that is sooner done than starting workers.
+
+    Else one more than there are cores: while a test waits, for a time limit or for a process to
+    end, another computes.
+    """
     if any(Path(argument.partition("::")[0]).is_dir() for argument in config.args):
-        return None
+        return (os.cpu_count() or 1) + 1
     config.option.dist = "no"
     return 0
 
