@@ -369,7 +369,6 @@ def _score_at_equality(constraint: _Constraint, out: FloatArray, target: float) 
         out: Normal scores of the true-negative rates; shape (m,).
         target: √(2ρ), in which scores are nearly linear.
     """
-
     divergence = _divergence_at(constraint, out)
 
     def excess(into: FloatArray) -> FloatArray:
