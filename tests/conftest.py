@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,6 +37,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 if TYPE_CHECKING:
     from dpaudit.results.record import AuditRecord
+    from nursery import Nursery
     from program import Program
     from shared_worlds import KeptWorlds
 
@@ -101,10 +103,14 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Single files and tests run in this process: that is sooner done than starting workers."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Single files and tests run in this process: that is sooner done than starting workers.
+
+    Else one more than there are cores: while a test waits, for a time limit or for a process to
+    end, another computes.
+    """
     if any(Path(argument.partition("::")[0]).is_dir() for argument in config.args):
-        return None
+        return (os.cpu_count() or 1) + 1
     config.option.dist = "no"
     return 0
 
@@ -114,8 +120,17 @@ def _vectors(name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """The process that workers are forks of."""
+    from nursery import Nursery
+
+    with Nursery() as nursery:
+        yield nursery
+
+
 @pytest.fixture(scope="session", autouse=True)
-def one_pool() -> Iterator[None]:
+def one_pool(nursery: Nursery) -> Iterator[None]:
     """Audits of one test process share their workers: starting them costs more than most audits."""
     from dpaudit.game.pool import workers_ended
 
@@ -143,12 +158,21 @@ def one_look() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def shared_by_replays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So do their replays, but for tests marked `new_workers`: those of what a process keeps."""
-    from dpaudit.game.pool import LocalEngine
+def cheap_workers(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, nursery: Nursery
+) -> Iterator[None]:
+    """Workers are forks, and replays share them, but in tests marked `new_workers`."""
+    from dpaudit.game.pool import LocalEngine, kill_workers
+    from nursery import fork_workers, start_workers
 
-    if "new_workers" not in request.keywords:
+    if "new_workers" in request.keywords:
+        kill_workers()
+    else:
         monkeypatch.setattr(LocalEngine, "renewed", lambda engine, trials: engine)
+        if sys.platform == "linux":
+            fork_workers(lambda: nursery.address)
+    yield
+    start_workers()
 
 
 @pytest.fixture(scope="session")
@@ -170,11 +194,11 @@ def worlds(kept_worlds: KeptWorlds) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def program() -> Iterator[Program]:
+def program(nursery: Nursery) -> Iterator[Program]:
     """`dpaudit` in processes of their own that start quickly."""
     from program import forked_programs
 
-    with forked_programs() as program:
+    with forked_programs(nursery) as program:
         yield program
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,7 +63,12 @@ def place(path: Path) -> str:
     return "/".join([package, *inside[:1]])
 
 
-def sources() -> Iterator[Source]:
+@cache
+def sources() -> tuple[Source, ...]:
+    return tuple(read_sources())
+
+
+def read_sources() -> Iterator[Source]:
     folders = [ROOT / folder for folder in (*PACKAGES, *OTHERS)]
     paths = [
         path for folder in folders for kind in ("py", "toml") for path in folder.rglob(f"*.{kind}")
@@ -76,7 +82,6 @@ def sources() -> Iterator[Source]:
             yield Source(place(path), text, frozenset(paper(*found) for found in cited))
 
 
-SOURCES = tuple(sources())
 ENTRIES = {
     paper(names, year): text
     for names, year, text in _ENTRY.findall(PAGE.read_text(encoding="utf-8"))
@@ -88,7 +93,7 @@ def cited_in(one: Paper) -> list[str]:
     return sorted(
         {
             source.place
-            for source in SOURCES
+            for source in sources()
             if one in source.cites
             or (one.author in source.text and title_between.search(source.text))
         }
@@ -96,7 +101,7 @@ def cited_in(one: Paper) -> list[str]:
 
 
 def test_every_citation_has_an_entry() -> None:
-    cited = frozenset().union(*(source.cites for source in SOURCES))
+    cited = frozenset().union(*(source.cites for source in sources()))
     assert len(cited) > 50
     assert sorted(cited - set(ENTRIES)) == []
 

@@ -84,10 +84,11 @@ LIGHT = (
 
 
 @pytest.fixture(scope="module")
-def loaded() -> None:
+def loaded(worlds: None) -> None:
     """What audits, reports and replays load: a session within this process unloads what it loads.
 
-    Such a session takes this process's workers, and so a fraction of the time of one of its own.
+    Such a session takes this process's workers and worlds, and so a fraction of the time of one of
+    its own.
     """
     data = pd.DataFrame({"age": range(20, 50), "income": range(30)})
     audit_by_keywords("null", data, shadow_models=24, attacks=QUICK_ATTACKS, jobs=1)
@@ -304,6 +305,7 @@ def test_a_replay_is_a_privacy_audit(pytester: pytest.Pytester) -> None:
     pytester.runpytest_inprocess("--dpaudit-only").assert_outcomes(failed=1, deselected=1)
 
 
+@pytest.mark.usefixtures("loaded")
 def test_a_search_is_a_privacy_audit_that_keeps_its_examples(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

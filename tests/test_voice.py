@@ -6,8 +6,9 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -61,24 +62,33 @@ GONE = (
 """Regular expressions of whole words; a space stands for any white space."""
 
 
-def prose_of(source: str) -> Iterator[str]:
-    """Docstrings (those of attributes, too) and blocks of comments of a module."""
-    for node in ast.walk(ast.parse(source)):
+class Texts(NamedTuple):
+    """The texts of a module.
+
+    Attributes:
+        prose: Docstrings (those of attributes, too) and blocks of comments.
+        sentences: What users may see: all other texts, in parts around values.
+    """
+
+    prose: list[str]
+    sentences: list[str]
+
+
+@cache
+def texts_of(source: str) -> Texts:
+    docstrings: set[ast.AST] = set()
+    texts = Texts([], [])
+    for node in ast.walk(ast.parse(source)):  # a docstring's statement before the docstring
         match node:
-            case ast.Expr(ast.Constant(str(text))):
-                yield text
+            case ast.Expr(ast.Constant(str(text)) as docstring):
+                docstrings.add(docstring)
+                texts.prose.append(text)
+            case ast.Constant(str(text)) if node not in docstrings:
+                texts.sentences.append(text)
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = [token for token in tokens if token.type == tokenize.COMMENT]
-    yield "\n".join(comment.string.lstrip("#: ") for comment in comments)
-
-
-def sentences_of(source: str) -> Iterator[str]:
-    """Texts of a module that users may see: all but its docstrings, in parts around values."""
-    tree = ast.parse(source)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and id(node) not in docstrings:
-            yield node.value if isinstance(node.value, str) else ""
+    texts.prose.append("\n".join(comment.string.lstrip("#: ") for comment in comments))
+    return texts
 
 
 def pattern_of(words: str) -> re.Pattern[str]:
@@ -102,7 +112,7 @@ def test_docstrings_and_comments_use_the_words_of_the_field(folder: str) -> None
     found = {
         f"{path.relative_to(ROOT)}: {word}"
         for path in (ROOT / folder).rglob("*.py")
-        for text in prose_of(path.read_text(encoding="utf-8"))
+        for text in texts_of(path.read_text(encoding="utf-8")).prose
         for word in gone_from(text)
     }
     assert found == set()
@@ -113,7 +123,7 @@ def test_messages_use_the_words_of_the_field(folder: str) -> None:
     found = {
         f"{path.relative_to(ROOT)}: {word}"
         for path in (ROOT / folder).rglob("*.py")
-        for text in sentences_of(path.read_text(encoding="utf-8"))
+        for text in texts_of(path.read_text(encoding="utf-8")).sentences
         for word in gone_from(text)
     }
     assert found == set()
@@ -192,14 +202,14 @@ def test_a_percent_sign_stands_after_a_space() -> None:
 )
 def test_each_of_these_words_is_found(sentence: str) -> None:
     module = f'"""A module."""\n\n# {sentence}\nwords = "not prose: whoever"\n'
-    (docstring, comments) = prose_of(module)
+    (docstring, comments) = texts_of(module).prose
     assert gone_from(comments)
     assert gone_from(docstring) == []
-    (docstring, _) = prose_of(f'"""{sentence.replace(" ", chr(10))}"""\n')
+    (docstring, _) = texts_of(f'"""{sentence.replace(" ", chr(10))}"""\n').prose
     assert gone_from(docstring)
-    (attribute, _) = prose_of(f'x = 1\n"""{sentence}"""\n')
+    (attribute, _) = texts_of(f'x = 1\n"""{sentence}"""\n').prose
     assert gone_from(attribute)
-    assert any(map(gone_from, sentences_of(f'x = f"{sentence}: {{1}}"\n')))
+    assert any(map(gone_from, texts_of(f'x = f"{sentence}: {{1}}"\n').sentences))
 
 
 def test_every_word_of_the_list_has_its_sentence() -> None:

@@ -319,6 +319,12 @@ def exact(
     counts = Counts(false_negatives, false_positives, n_in, n_out)
     check_delta(delta)
     check_confidence(confidence)
+    return _exact(counts, float(delta), float(confidence))
+
+
+@lru_cache(maxsize=256)
+def _exact(counts: Counts, delta: float, confidence: float) -> float:
+    """As `exact`; an audit asks several times what its controls and a perfect attack prove."""
     trials = {"n_in": counts.n_in, "n_out": counts.n_out}
     bound = math.inf
     for step in reversed(_steps(confidence, delta=delta, **trials)):

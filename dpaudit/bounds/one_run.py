@@ -404,6 +404,7 @@ def _without_revealed(guessed: BoolArray, aside: SetAside) -> IntArray:
     return counts
 
 
+@lru_cache(maxsize=1024)
 def _is_refuted(canaries: int, least: float, epsilon: float, alpha: float) -> bool:
     """Whether a smallest tail probability refutes a claim; computes the walk only if in doubt."""
     if least > alpha:

@@ -334,26 +334,31 @@ def _most_informative(into: FloatArray, out: FloatArray) -> _MostInformative:
     """
     orders = np.concatenate([_ORDERS, _ORDERS])[:, None]
     backward = np.repeat([False, True], _ORDERS.size)[:, None]
-    levels = _divergence(_Constraint(orders, backward), into, out)
+    levels = _divergence_at(_Constraint(orders, backward), out)(into)
     best = levels.argmax(axis=0)
     constraint = _Constraint(orders[best, 0], backward[best, 0])
     return _MostInformative(constraint, levels[best, np.arange(into.size)])
 
 
-def _divergence(constraint: _Constraint, into: FloatArray, out: FloatArray) -> FloatArray:
-    """D_α/α of two Bernoulli variables with these normal scores of their right guesses."""
+def _divergence_at(constraint: _Constraint, out: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """D_α/α of two Bernoulli variables, by the normal score of the true-positive rate.
+
+    Args:
+        constraint: Order and direction.
+        out: Normal scores of the true-negative rates, whose part is computed once.
+    """
     order, backward = constraint
     log_ndtr = scipy.special.log_ndtr
-    in_world_in = log_ndtr(into), log_ndtr(-into)  # guesses "in" and "out"
-    in_world_out = log_ndtr(-out), log_ndtr(out)
-    terms = [
-        np.where(
-            backward, order * there + (1.0 - order) * here, order * here + (1.0 - order) * there
-        )
-        for here, there in zip(in_world_in, in_world_out, strict=True)
-    ]
-    divergence: FloatArray = np.logaddexp(*terms) / (order * (order - 1.0))
-    return np.maximum(divergence, 0.0)
+    power_in = np.where(backward, 1.0 - order, order)
+    power_out = np.where(backward, order, 1.0 - order)
+    guess_in, guess_out = power_out * log_ndtr(-out), power_out * log_ndtr(out)
+    scale = order * (order - 1.0)
+
+    def divergence(into: FloatArray) -> FloatArray:
+        terms = power_in * log_ndtr(into) + guess_in, power_in * log_ndtr(-into) + guess_out
+        return np.maximum(np.logaddexp(*terms) / scale, 0.0)
+
+    return divergence
 
 
 def _score_at_equality(constraint: _Constraint, out: FloatArray, target: float) -> FloatArray:
@@ -364,9 +369,10 @@ def _score_at_equality(constraint: _Constraint, out: FloatArray, target: float) 
         out: Normal scores of the true-negative rates; shape (m,).
         target: √(2ρ), in which scores are nearly linear.
     """
+    divergence = _divergence_at(constraint, out)
 
     def excess(into: FloatArray) -> FloatArray:
-        distance: FloatArray = np.sqrt(2.0 * _divergence(constraint, into, out)) - target
+        distance: FloatArray = np.sqrt(2.0 * divergence(into)) - target
         return distance
 
     low, high = -out, np.minimum(2.0 * target - out + 1e-6, _LARGEST_SCORE)

@@ -426,8 +426,10 @@ def refuse(problems: Collection[str], *, most: int | None = None) -> None:
 
 def repeated_names(data: pd.DataFrame) -> list[str]:
     """The problem of repeated column names in a table, if it has one."""
+    if data.columns.is_unique:  # known of most tables, where selecting takes a tenth of reading one
+        return []
     repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
-    return [f"column names repeat: {', '.join(repeated)}"] if repeated else []
+    return [f"column names repeat: {', '.join(repeated)}"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,7 +142,7 @@ def test_noise_at_its_claim_violates_it_in_floating_point_for_many_records(grid:
         data,
         schema=dpaudit.Schema(columns=(ill, *counts)),
         rows=2,
-        game=dpaudit.ManyRecords(attacks=("form",), shadow_models=600, records=2, probe=False),
+        game=dpaudit.ManyRecords(attacks=("form",), shadow_models=300, records=2, probe=False),
         jobs=1,
     )
     assert (result.verdict == "violation") is (grid == 0.0)

@@ -63,7 +63,7 @@ def payload_of(generator: Any) -> Payload:
     ("generator", "leak"),
     [
         (TimedTogether(computes=0.02), "processor seconds of training"),
-        pytest.param(Timed(waits=0.2), "wall seconds of training", marks=pytest.mark.ci),
+        pytest.param(Timed(waits=0.1), "wall seconds of training", marks=pytest.mark.ci),
         pytest.param(Timed(fills=2**23), "peak memory of training", marks=pytest.mark.ci),
     ],
 )

@@ -200,7 +200,8 @@ def test_a_verdict_keeps_its_exit_code_where_workers_start_and_nothing_can_be_sa
     folder: Path, program: Program, generator: str, code: int
 ) -> None:
     words = command(generator, "--json")
-    assert program.run(words, cwd=folder, stderr="/dev/full").returncode == code
+    done = program.run(words, cwd=folder, stderr="/dev/full", fresh_workers=True)
+    assert done.returncode == code
 
 
 @pytest.mark.ci
@@ -327,13 +328,13 @@ UNUSABLE = {
 @pytest.mark.parametrize("in_a_process", [False, pytest.param(True, marks=pytest.mark.ci)])
 @pytest.mark.parametrize("what", UNUSABLE)
 def test_what_the_system_or_the_stack_cannot_take_is_one_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, what: str, in_a_process: bool
+    folder: Path, program: Program, monkeypatch: pytest.MonkeyPatch, what: str, in_a_process: bool
 ) -> None:
     (folder / "deep.json").write_text(DEEP)
     monkeypatch.chdir(folder)
     done: Any
     if in_a_process:
-        done = ended(folder, afresh(UNUSABLE[what]))
+        done = program.run(UNUSABLE[what], cwd=folder)
         code = done.returncode
     else:
         done = CliRunner().invoke(app, UNUSABLE[what])

@@ -37,6 +37,7 @@ from dpaudit.report.render import page_html, page_markdown
 from dpaudit.results.record import AuditRecord
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdict import Verdict
+from samples import QUICK_ATTACKS, people
 
 Make = Callable[..., AuditRecord]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -301,10 +302,13 @@ def test_a_claim_that_is_no_epsilon_has_its_name(records: dict[str, AuditRecord]
 
 
 def test_a_table_of_a_paper_from_two_finished_audits(tmp_path: Path) -> None:
-    toys, table = ["copycat", "laplace-histogram"], "sample:breast-cancer"
+    toys, game = (
+        ["copycat", "laplace-histogram"],
+        TwoWorlds(shadow_models=52, attacks=QUICK_ATTACKS),
+    )
     folders = [tmp_path / toy for toy in toys]
     for toy, folder in zip(toys, folders, strict=True):
-        audit(toy, table, epsilon=1.0, game=TwoWorlds(shadow_models=52), jobs=1, out=folder)
+        audit(toy, people(), epsilon=1.0, game=game, jobs=1, out=folder)
     files = [tmp_path / f"table.{kind}" for kind in ("csv", "tex", "md")]
     asked = [word for file in files for word in ("--out", str(file))]
     ended = CliRunner().invoke(app, ["compare", *map(str, folders), *asked])

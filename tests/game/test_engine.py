@@ -232,11 +232,13 @@ def test_number_of_workers_and_order_do_not_matter(tmp_path: Path) -> None:
     assert one == two
 
 
+@pytest.mark.new_workers
 def test_every_worker_is_alike(tmp_path: Path) -> None:
     one = features(played(tmp_path / "one", Worker(), TRIALS[:1], jobs=1))
     kill_workers()
     another = features(played(tmp_path / "another", Worker(), TRIALS[:1], jobs=1))
     assert one == another
+    assert workers()  # started afresh: forks of one process are alike in any case
 
 
 def test_progress_counts_what_is_there(tmp_path: Path) -> None:
@@ -356,6 +358,7 @@ def test_a_worker_that_stays_loads_what_the_next_call_trains(tmp_path: Path) -> 
     assert [found[trial] == one_quarter for trial in TRIALS[:2]] == [False, True]
 
 
+@pytest.mark.new_workers  # which `workers` finds
 def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> None:
     with opened(tmp_path) as folder, pytest.raises(AttackError, match="Mean failed: ValueError"):
         run_trials(TRIALS, payload(Negative()), folder, engine=LocalEngine(2))
@@ -363,6 +366,7 @@ def test_an_attack_that_fails_stops_the_run_and_its_workers(tmp_path: Path) -> N
     assert not workers()
 
 
+@pytest.mark.new_workers
 def test_an_interrupt_keeps_what_finished_and_the_next_call_goes_on(tmp_path: Path) -> None:
     def stop_at_five(progress: TrialProgress) -> None:
         if progress.done == 5:

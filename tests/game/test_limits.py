@@ -72,10 +72,10 @@ def test_a_trial_that_never_ends_is_recorded_and_no_other_is_lost(
 ) -> None:
     stuck = (TRIALS[1], TRIALS[2], TRIALS[8])
     generator = Hanging(hangs=tuple(map(seed_of, stuck)))
-    outcomes = played(tmp_path / "run", generator, together=together, trial_timeout=2)
+    outcomes = played(tmp_path / "run", generator, together=together, trial_timeout=1)
     for trial in stuck:
         assert outcomes[trial].status is TrialStatus.FAILED
-        assert outcomes[trial].error == "timed out after 2 s"
+        assert outcomes[trial].error == "timed out after 1 s"
         assert outcomes[trial].attempts <= 4  # once by its own fault, not three times
     calm = features(played(tmp_path / "calm", Together()))
     assert features(outcomes) == {t: calm[t] for t in TRIALS if t not in stuck}
@@ -196,7 +196,7 @@ def gone(folder: Path, *, within: float = 5.0) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only process groups end")
 def test_whatever_a_generator_starts_ends_with_the_run(folder: Path, program: Program) -> None:
-    done = program.run(COMMAND, cwd=folder)
+    done = program.run(COMMAND, cwd=folder, fresh_workers=True)  # known by their environment
     assert done.returncode == 3, done.stderr
     assert len((folder / "pids").read_text().split()) >= 25
     assert not alive(folder)  # not even for a moment

@@ -681,6 +681,15 @@ def test_a_sampler_of_ones_own_is_heard() -> None:
     assert "--sampler listened_noise:sample_laplace,law=laplace,scale=width" in record.reproduce
 
 
+LAWS = {
+    "draw_laplace": "laplace",
+    "draw_narrow": "laplace",
+    "draw_whole": "discrete_laplace",
+    "draw_whole_without_zero": "discrete_laplace",
+}
+"""Samplers that are named together, so that replays share processes, and what is said of them."""
+
+
 @pytest.mark.parametrize(
     ("name", "law", "is_its_law"),
     [
@@ -700,8 +709,13 @@ def test_a_sampler_must_follow_its_law(name: str, law: str, is_its_law: bool) ->
             return [int(count) + draw(rng, 1.0) for count in counts]
         return counts + draw(rng, 1.0, CELLS)
 
-    sampler = {"function": f"listened_noise:{name}", "law": law, "scale": "width"}
-    record = replayed(train, samplers=[sampler])
+    record = replayed(
+        train,
+        samplers=[
+            {"function": f"listened_noise:{heard}", "law": stated, "scale": "width"}
+            for heard, stated in (LAWS if LAWS[name] == law else {name: law}).items()
+        ],
+    )
     reasons = [why for why in record.reasons if "do not follow the law" in why]
     assert record.verdict is (Verdict.CONSISTENT if is_its_law else Verdict.INCONCLUSIVE)
     assert bool(reasons) is not is_its_law, str(record)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("worlds")
 
 def searched(generator: Any, **settings: Any) -> SearchRecord:
     """A search of few pairs."""
-    asked = {"seconds": 60.0, "pairs": 60, "fits": 60, **settings}
+    asked = {"seconds": 60.0, "pairs": 25, "fits": 24, **settings}
     return dpaudit.search(generator, SCHEMA, **asked)
 
 
@@ -59,7 +59,7 @@ class TestPlanted:
         assert record.failed
 
     def test_numbers_without_noise_are_named(self) -> None:
-        record = searched(Synthesizer("large"))
+        record = searched(Synthesizer("large"), pairs=12, fits=60)
         assert (record.findings[0].kind, record.findings[0].place) == (
             FindingKind.STORED,
             "model.numbers",
@@ -68,7 +68,7 @@ class TestPlanted:
 
     @pytest.mark.ci
     def test_a_key_that_only_one_table_has_is_shown_and_spends_without_limit(self) -> None:
-        worst = searched(Synthesizer("keys"), pairs=40).findings[0]
+        worst = searched(Synthesizer("keys"), pairs=20).findings[0]
         assert worst.kind is FindingKind.OVERSPENT
         assert worst.place.startswith("planted.py:")
         assert worst.spent is None
@@ -80,7 +80,7 @@ class TestPlanted:
 
     def test_a_missing_value_that_spoils_a_sum_is_found_though_both_fits_fail_of_it(self) -> None:
         record = dpaudit.search(
-            ReportedSynthesizer("nan"), REPORTED["nan"].schema, seconds=60.0, pairs=60, records=0
+            ReportedSynthesizer("nan"), REPORTED["nan"].schema, seconds=60.0, pairs=25, records=0
         )
         worst = record.findings[0]
         assert (worst.kind, worst.spent) == (FindingKind.OVERSPENT, None)
@@ -99,7 +99,7 @@ class TestPlanted:
 
 class TestDocuments:
     def test_a_record_is_read_as_it_was_written_and_has_a_page(self, tmp_path: Path) -> None:
-        record = searched(Synthesizer("copies"), pairs=35)
+        record = searched(Synthesizer("copies"), pairs=20)
         path = tmp_path / "search.json"
         path.write_text(record.to_json())
         assert SearchRecord.load(path) == record
@@ -109,7 +109,7 @@ class TestDocuments:
 
     @pytest.mark.ci
     def test_a_search_repeats_under_its_seed(self) -> None:
-        first, second = (searched(Synthesizer("keys"), pairs=30, seed=3) for _ in range(2))
+        first, second = (searched(Synthesizer("keys"), pairs=12, seed=3) for _ in range(2))
         assert first.findings == second.findings
 
 
@@ -178,7 +178,7 @@ class TestWrongInput:
     )
     def test_what_was_found_stays_when_a_pair_ends_the_process(self, distinct: range) -> None:
         generator = EndsItsProcess(distinct=distinct)
-        record = searched(generator, epsilon=1, pairs=80, seconds=600.0)
+        record = searched(generator, epsilon=1, pairs=40, seconds=600.0)
         assert record.ended
         assert "ended" in record.end
         assert record.findings[0].kind is FindingKind.OVERSPENT
@@ -195,7 +195,7 @@ class TestWrongInput:
     def test_code_that_needs_more_rows_is_told_how(self) -> None:
         with pytest.raises(ReplayError, match="if it needs more, give `records`"):
             searched(Fails(), epsilon=1)
-        record = searched(NeedsRows(), epsilon=1, records=100, pairs=30)
+        record = searched(NeedsRows(), epsilon=1, records=100, pairs=12)
         assert record.verdict is Verdict.CONSISTENT
 
     def test_code_that_does_not_repeat_is_refused(self) -> None:

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from nursery import Nursery
+
 FORKS = """
 import gc, json, os, runpy, signal, sys
 import sklearn.linear_model
 import dpaudit.auditing.games, dpaudit.cli.audit, dpaudit.report.render
 import dpaudit_attacks.groundhog, dpaudit_generators.toys
+sys.path.append(sys.argv.pop())
+import nursery
+sys.path.pop()
 gc.freeze()
 
 def opened(where):
@@ -36,6 +41,8 @@ for line in iter(sys.stdin.readline, ""):
             os.dup2(file, number)
             os.close(file)
         os.chdir(asked["cwd"])
+        if asked["nursery"]:
+            nursery.fork_workers(lambda: asked["nursery"])
         sys.argv[1:] = asked["words"]
         runpy.run_module("dpaudit", run_name="__main__", alter_sys=True)
         break
@@ -52,14 +59,22 @@ class Program:
 
     Attributes:
         parent: The process that forks.
+        nursery: What the workers of audits are forks of.
         folder: Where what they write is kept until it is read.
     """
 
     parent: subprocess.Popen[str]
+    nursery: Nursery
     folder: Path
 
     def run(
-        self, words: Sequence[str], *, cwd: Path, stdout: str = "", stderr: str = ""
+        self,
+        words: Sequence[str],
+        *,
+        cwd: Path,
+        stdout: str = "",
+        stderr: str = "",
+        fresh_workers: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end.
 
@@ -68,12 +83,14 @@ class Program:
             cwd: The folder to run it in.
             stdout: The file that its output goes to, or "broken pipe"; "" to have it returned.
             stderr: As for `stdout`.
+            fresh_workers: Whether workers start afresh, as outside of tests.
         """
         assert self.parent.stdin is not None
         assert self.parent.stdout is not None
         out, err = self.folder / "stdout", self.folder / "stderr"
         to = {"stdout": stdout or str(out), "stderr": stderr or str(err)}
-        asked = json.dumps({"words": list(words), "cwd": str(cwd), **to})
+        address = "" if fresh_workers or sys.platform != "linux" else self.nursery.address
+        asked = json.dumps({"words": list(words), "cwd": str(cwd), "nursery": address, **to})
         print(asked, file=self.parent.stdin, flush=True)
         code = int(self.parent.stdout.readline())
         return subprocess.CompletedProcess(
@@ -82,12 +99,12 @@ class Program:
 
 
 @contextmanager
-def forked_programs() -> Iterator[Program]:
+def forked_programs(nursery: Nursery) -> Iterator[Program]:
     """Starts the process that forks; it ends with the context."""
     pipe = subprocess.PIPE
-    words = [sys.executable, "-c", FORKS]
+    words = [sys.executable, "-c", FORKS, str(Path(__file__).parent)]
     with (
         TemporaryDirectory() as folder,
         subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as parent,
     ):
-        yield Program(parent, Path(folder))
+        yield Program(parent, nursery, Path(folder))

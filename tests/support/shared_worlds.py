@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 
@@ -18,12 +19,12 @@ class KeptWorlds(ExitStack):
 
     def __init__(self) -> None:
         super().__init__()
-        self.free: list[Processes] = []
+        self.free: defaultdict[str, list[Processes]] = defaultdict(list)
 
-    def keep(self, processes: Processes) -> None:
+    def keep(self, processes: Processes, samplers: str) -> None:
         """Makes processes free for the next user, unless a generator has ended one of them."""
         if all(world.session._process.poll() is None for world in processes.worlds.values()):
-            self.free.append(processes)
+            self.free[samplers].append(processes)
 
 
 @contextmanager
@@ -31,28 +32,28 @@ def shared_worlds(kept: KeptWorlds) -> Iterator[None]:
     """Keeps the processes of worlds for the next replay: starting both takes longer than most.
 
     Each is greeted again and unpickles the next generator; what its modules hold stays. After a
-    replay that raises an error, or where samplers are named, the next one has new processes. Fits
-    that must agree with those of new processes are made in other ones.
+    replay that raises an error, or where other samplers are named, the next one has new processes.
+    Fits that must agree with those of new processes are made in other ones.
     """
 
     @contextmanager
     def opened(
         start: WorkerStart, *, samplers: str = "[]", launched: None = None
     ) -> Iterator[Processes]:
-        if samplers != "[]" or start.arguments != launching.LOCAL:
+        if start.arguments != launching.LOCAL:
             with processes.open_processes(start, samplers=samplers) as found:
                 yield found
             return
-        if kept.free:
-            found = _greeted_again(kept.free.pop(), start)
+        if kept.free[samplers]:
+            found = _greeted_again(kept.free[samplers].pop(), start)
         else:
-            found = kept.enter_context(processes.open_processes(start))
+            found = kept.enter_context(processes.open_processes(start, samplers=samplers))
         try:
             yield found
         except GeneratorExit:  # `replay` takes the first record and asks for no other
-            kept.keep(found)
+            kept.keep(found, samplers)
             raise
-        kept.keep(found)
+        kept.keep(found, samplers)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "open_processes", opened)
