@@ -390,7 +390,7 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
 def _turns(weight: int, size: int) -> npt.NDArray[np.complex128]:
     """exp(-iwt) - 1 at the frequencies t of a transform of this size; read-only."""
     angle = 2.0j * np.pi * np.arange(size // 2 + 1) / size
-    turns = np.expm1(-weight * angle)
+    turns: npt.NDArray[np.complex128] = np.expm1(-weight * angle)
     turns.flags.writeable = False
     return turns
 

@@ -207,7 +207,8 @@ def _release_with_torch_seeded(
     if not torch_was_loaded and "torch" in sys.modules:
         # Torch was imported while training, so its first draws were not seeded: train again.
         leave_torch_one_thread()
-        release = _release_of(payload, trial)
+        with globals_restored():
+            release = _release_of(payload, trial)
     return release
 
 
@@ -301,7 +302,8 @@ def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -
         disclosures = {**disclosed(model, payload.seen, view), **NO_COST}
         if payload.sees_release:
             with patches_apart():
-                written = release_facts(raw, {name: cells.to_numpy() for name, cells in table.items()}, view.schema)
+                columns = {name: table[name].to_numpy() for name in view.schema.names}
+                written = release_facts(raw, columns, view.schema)
     except BaseException:  # noqa: BLE001 - as above
         return None
     features_of_table(table, payload.attacks, view, disclosures, written=written)

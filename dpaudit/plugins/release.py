@@ -361,9 +361,7 @@ def _facts_of_index(index: pd.Index[Any]) -> list[float]:
     ]
 
 
-def _facts_of_file(
-    release: pd.DataFrame, columns: Mapping[str, npt.NDArray[Any]]
-) -> list[float]:
+def _facts_of_file(release: pd.DataFrame, columns: Mapping[str, npt.NDArray[Any]]) -> list[float]:
     """The facts `_FILE` about the file that a worker wrote, if one did."""
     content = release.attrs.get(FILE)
     if not isinstance(content, bytes):
