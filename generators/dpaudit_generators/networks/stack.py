@@ -17,7 +17,7 @@ A PATE-GAN trains 1.4 to 2.3 times as long as with gradients by hand (9 or 16 mo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import torch
@@ -162,8 +162,7 @@ class Networks:
         """Outputs of each network before its last activation, followed by zeros.
 
         Args:
-            rows: Inputs with their ones [networks, n, padded(inputs)]; [M, n, padded(inputs)] if
-                the k networks of each model share them.
+            rows: Inputs with their ones [networks, n, padded(inputs)].
             dropout: Draws the factors of dropout, if the architecture has any.
 
         Returns:
@@ -193,11 +192,7 @@ class Networks:
         return self._sums(len(self._layers) - 1, values)
 
     def _sums(self, layer: int, values: Tensor) -> Tensor:
-        weights = self.parameters[layer]
-        product: Callable[[Tensor, Tensor], Tensor] = torch.bmm
-        if len(values) < len(weights):
-            product = _Shared.apply
-        sums: Tensor = product(values, weights)
+        sums: Tensor = torch.bmm(values, self.parameters[layer])
         if not self._shape.normalised:
             return sums
         # Mean 0 and variance 1 over the layer of each record; padding is 0.
@@ -233,37 +228,6 @@ class Networks:
             )
             for model in (range(len(packed[0])) if models is None else models)
         ]
-
-
-class _Shared(torch.autograd.Function):
-    """Products of each model's rows [M, n, D] and the weights [M * k, D, w] of its k networks.
-
-    Each is that of a stack of copies, to the bit. Making the copies takes an eighth of a training.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weights: Tensor) -> Tensor:
-        """The products [M * k, n, w]."""
-        ctx.save_for_backward(rows)
-        return _products_of_shared(rows, weights)
-
-    @staticmethod
-    def backward(ctx: Any, slopes: Tensor) -> tuple[None, Tensor]:
-        """The gradient of the weights; rows that are shared must need none."""
-        assert not ctx.needs_input_grad[0]
-        (rows,) = ctx.saved_tensors
-        return None, _products_of_shared(rows.mT, slopes)
-
-
-def _products_of_shared(rows: Tensor, factors: Tensor) -> Tensor:
-    """Products [M * k, a, c] of matrices [M, a, b] with k factors each [M * k, b, c]."""
-    k = len(factors) // len(rows)
-    products = rows.new_empty(len(factors), rows.shape[1], factors.shape[2])
-    for mine, theirs, into in zip(
-        rows, torch.split(factors, k), torch.split(products, k), strict=True
-    ):
-        torch.bmm(mine.expand(k, -1, -1), theirs, out=into)
-    return products
 
 
 def steepness(

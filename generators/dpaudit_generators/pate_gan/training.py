@@ -448,7 +448,8 @@ class Teachers:
 
     def logits(self, records: Tensor) -> Tensor:
         """The logits [M * k, n] of records [M, n, padded(width)], the same for each teacher."""
-        return self.networks(records)[..., 0]
+        shared = records[:, None].expand(-1, self._k, -1, -1).flatten(0, 1)
+        return self.networks(shared)[..., 0]
 
     def votes(self, records: Tensor) -> IndexArray:
         """How many teachers of each model call each record real; those of empty cells never do.

@@ -344,25 +344,3 @@ def test_bounds_of_data_are_its_extremes() -> None:
     data["income"] = 1e5
     assert schema_of_data(MIXED, data).columns[1].bounds == (-5.0, 1e5)
     assert schema_of_data(MIXED, data).inferred
-
-
-def test_networks_that_share_rows_compute_what_they_compute_on_copies() -> None:
-    rng = np.random.default_rng(5)
-    layers = Architecture(hidden=(9,), activation=Activation.LEAKY)
-    drawn = [draw_weights(layers.layers(4, 1), rng, k=3) for _ in range(2)]
-    rows = with_ones(torch.from_numpy(rng.random((2, 8, 4), dtype=np.float32)))
-    made = []
-    for inputs in (rows, rows.repeat_interleave(3, dim=0)):
-        networks = Networks(drawn, layers, DESCENT)
-        logits = networks(inputs)[..., 0]
-        networks.descend(logits.square().sum())
-        made.append([logits, *networks.parameters])
-    assert all(torch.equal(shared, copied) for shared, copied in zip(*made, strict=True))
-
-
-def test_rows_that_networks_share_cannot_be_trained() -> None:
-    layers = Architecture(hidden=(9,), activation=Activation.LEAKY)
-    networks = Networks([draw_weights(layers.layers(4, 1), rng_of(0, "a"), k=3)], layers, DESCENT)
-    rows = with_ones(torch.rand(1, 8, 4)).requires_grad_()
-    with pytest.raises(AssertionError):
-        networks(rows).sum().backward()
