@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import index
@@ -71,27 +73,47 @@ def rng_of(seed: int | None, purpose: str) -> np.random.Generator:
 def seeded_globals(seed: int) -> Iterator[None]:
     """Seeds the global generators of random, numpy and torch, and restores them afterwards.
 
-    Third-party generators draw from global state (`nn.Linear`, Dropout, `torch.distributions`).
-    Torch is seeded only where it is already loaded, so that a light generator does not pay for it.
-
     Args:
         seed: A seed in [0, 2**32).
 
     Yields:
         Nothing.
     """
-    import random
-    import sys
+    with globals_restored():
+        seed_globals(seed)
+        yield
 
+
+def seed_globals(seed: int) -> None:
+    """Seeds the global generators of random, numpy and torch.
+
+    Third-party generators draw from global state (`nn.Linear`, Dropout, `torch.distributions`).
+    Torch is seeded only where it is already loaded, so that a light generator does not pay for it.
+
+    Args:
+        seed: A seed in [0, 2**32).
+    """
+    random.seed(seed)  # noqa: TID251 - for third-party code
+    np.random.seed(seed)  # noqa: NPY002, TID251 - for third-party code
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+
+
+@contextmanager
+def globals_restored() -> Iterator[None]:
+    """Restores the global generators of random, numpy and torch afterwards.
+
+    Numpy takes longer to give and take its state than to be seeded.
+
+    Yields:
+        Nothing.
+    """
     torch = sys.modules.get("torch")
     python_state = random.getstate()
     numpy_state = np.random.get_state()  # noqa: NPY002 - saved and restored for third-party code
     torch_state = torch.random.get_rng_state() if torch is not None else None
     try:
-        random.seed(seed)  # noqa: TID251 - as above
-        np.random.seed(seed)  # noqa: NPY002, TID251 - as above
-        if torch is not None:
-            torch.manual_seed(seed)
         yield
     finally:
         random.setstate(python_state)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from dpaudit.plugins.protocols import World
-from dpaudit.seeds import Stream, rng_of, seeded_globals
+from dpaudit.seeds import Stream, globals_restored, rng_of, seed_globals, seeded_globals
 
 
 def test_known_vector() -> None:
@@ -100,3 +100,16 @@ def test_seeded_globals_restores_after_an_error(seed: int) -> None:
         with pytest.raises(ValueError):  # noqa: PT011 - numpy's or ours
             fail()
         assert draw() == expected
+
+
+def test_globals_are_seeded_several_times_and_restored_once() -> None:
+    with seeded_globals(11):
+        expected = draw()
+    with seeded_globals(11):
+        with globals_restored():
+            for _ in range(2):
+                seed_globals(12)
+                drawn = draw()
+        assert draw() == expected
+    with seeded_globals(12):
+        assert draw() == drawn

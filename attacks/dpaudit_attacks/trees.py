@@ -136,11 +136,12 @@ class _Coded(NamedTuple):
     """Features as ranks among their distinct values, so scales do not matter.
 
     Attributes:
-        codes: The place [n, f] of each value among the distinct values of its feature.
+        codes: The place [n, f] of each value among the distinct values of its feature, in as few
+            bytes as hold n: growing is mostly reading them.
         values: The distinct values [n, f] of each feature, ascending, then zeros.
     """
 
-    codes: npt.NDArray[np.int32]
+    codes: npt.NDArray[np.int16 | np.int32]
     values: FloatArray
 
 
@@ -148,7 +149,7 @@ def _encode(features: FloatArray) -> _Coded:
     """Replaces the values of each feature by their ranks."""
     order = features.argsort(axis=0, kind="stable")
     ordered = np.take_along_axis(features, order, axis=0)
-    place = np.zeros(features.shape, dtype=np.int32)
+    place = np.zeros(features.shape, dtype=np.min_scalar_type(-len(features)))
     place[1:] = (np.diff(ordered, axis=0) > 0).cumsum(axis=0)
     codes, values = np.empty_like(place), np.zeros_like(ordered)
     np.put_along_axis(codes, order, place, axis=0)
@@ -187,13 +188,15 @@ def _best_cuts(
     codes = np.take(coded.codes, trials[:, None] * coded.codes.shape[1] + tried[owner])
     low = np.minimum.reduceat(codes, starts, axis=0)
     high = np.maximum.reduceat(codes, starts, axis=0)
-    place = low + (rng.random(low.shape) * (high - low)).astype(np.int32)  # low, ..., high - 1
+    place = low + (rng.random(low.shape) * (high - low)).astype(codes.dtype)  # low, ..., high - 1
     right = codes > place[owner]
     inside = member[trials]
     total = np.diff(starts, append=len(trials))[:, None]
     total_in = np.add.reduceat(inside, starts, dtype=np.int64)[:, None]
-    n_right = np.add.reduceat(right, starts, axis=0, dtype=np.int64)
-    right_in = np.add.reduceat(right & inside[:, None], starts, axis=0, dtype=np.int64)
+    n_right, right_in = (
+        np.add.reduceat(chosen, starts, axis=0, dtype=np.int32).astype(np.int64)
+        for chosen in (right, right & inside[:, None])
+    )
     n_left, left_in = total - n_right, total_in - right_in
     impurity = left_in * (n_left - left_in) / n_left + right_in * (n_right - right_in) / np.maximum(
         n_right, 1

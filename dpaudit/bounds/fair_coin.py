@@ -36,6 +36,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from dpaudit.bounds import binomial
@@ -378,12 +379,20 @@ def weight_reached(made: Sequence[int], needed: int, *, success: float) -> float
         [(weight, count)] = used
         return float(binomial.sf(-(-needed // weight) - 1, count, success))
     size = scipy.fft.next_fast_len(most + 1, real=True)
-    angle = 2.0j * np.pi * np.arange(size // 2 + 1) / size
     log_characteristic = sum(
-        count * np.log1p(success * np.expm1(-weight * angle)) for weight, count in used
+        count * np.log1p(success * _turns(weight, size)) for weight, count in used
     )
     mass = np.fft.irfft(np.exp(log_characteristic), size)
     return float(np.clip(mass[needed : most + 1].sum() + _ROUNDING, 0.0, 1.0))
+
+
+@lru_cache(maxsize=16)  # the same for every epsilon that a search for the bound tries
+def _turns(weight: int, size: int) -> npt.NDArray[np.complex128]:
+    """exp(-iwt) - 1 at the frequencies t of a transform of this size; read-only."""
+    angle = 2.0j * np.pi * np.arange(size // 2 + 1) / size
+    turns: npt.NDArray[np.complex128] = np.expm1(-weight * angle)
+    turns.flags.writeable = False
+    return turns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import gc
 import pickle
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from dpaudit.errors import ClaimError, RowCountError, TrialError
@@ -38,6 +39,8 @@ from dpaudit.game.trial import (
 )
 from dpaudit.model.claim import ConcentratedClaim, CurveClaim, GaussianClaim, Promise
 from dpaudit.model.encoding import values_of_table
+from dpaudit.model.linked_tables import LinkedTables
+from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.plugins.access import COSTS, Disclosed, Disclosure
 from dpaudit.plugins.foreign import patches_apart
 from dpaudit.plugins.named import train
@@ -52,13 +55,14 @@ from dpaudit.plugins.protocols import (
 )
 from dpaudit.plugins.release import (
     accept,
+    accept_columns,
     accept_stack,
     accept_values,
     release_facts,
     units_together,
     with_units,
 )
-from dpaudit.seeds import rng_of, seeded_globals
+from dpaudit.seeds import globals_restored, rng_of, seed_globals, seeded_globals
 
 
 def run_trial(payload: Payload, trial: Trial) -> Outcome:
@@ -127,7 +131,9 @@ def _run_together(
     for position, trial in enumerate(trials):
         try:
             accept_values(values[position], schema)
-            claimed = _claim_of(models[position], game.view)
+            with patches_apart():
+                promise = getattr(models[position], "claim", None)
+            claimed = _claim_for(promise, game.view)
             disclosures = disclosed(models[position], payload.seen, game.view)
             seen = SeenTable(values[position], disclosed=disclosures)
             releases[position] = _Release(trial, seen, digest_of(values[position]), claimed)
@@ -146,10 +152,11 @@ def _run_in_turn(
 
     The given generator trains the first model; each other one has a generator loaded for it.
     """
-    ends = [
-        _release_with_torch_seeded(payload, trial, None if place else generator)
-        for place, trial in enumerate(trials)
-    ]
+    with globals_restored():
+        ends = [
+            _release_with_torch_seeded(payload, trial, None if place else generator)
+            for place, trial in enumerate(trials)
+        ]
     outcomes = iter(_outcomes_of(payload, [end for end in ends if isinstance(end, _Release)]))
     return [next(outcomes) if isinstance(end, _Release) else end for end in ends]
 
@@ -200,7 +207,8 @@ def _release_with_torch_seeded(
     if not torch_was_loaded and "torch" in sys.modules:
         # Torch was imported while training, so its first draws were not seeded: train again.
         leave_torch_one_thread()
-        release = _release_of(payload, trial)
+        with globals_restored():
+            release = _release_of(payload, trial)
     return release
 
 
@@ -294,7 +302,8 @@ def _sampling_seconds(payload: Payload, trial: Trial, model: Model, rows: int) -
         disclosures = {**disclosed(model, payload.seen, view), **NO_COST}
         if payload.sees_release:
             with patches_apart():
-                written = release_facts(raw, table, view.schema)
+                columns = {name: table[name].to_numpy() for name in view.schema.names}
+                written = release_facts(raw, columns, view.schema)
     except BaseException:  # noqa: BLE001 - as above
         return None
     features_of_table(table, payload.attacks, view, disclosures, written=written)
@@ -354,16 +363,19 @@ def _release_of(
     schema, n_rows = game.view.schema, game.rows_requested(trial.world)
     written = None
     try:
+        seed = payload.seed(trial, "globals")
         if generator is None:
+            seed_globals(seed)  # else it might draw from what the trial before has left
             with patches_apart():
                 generator = pickle.loads(payload.generators[trial.role])
-        with seeded_globals(payload.seed(trial, "globals")), patches_apart():
+        seed_globals(seed)
+        with patches_apart():
             model, raw, cost = _train_and_sample(payload, trial, generator)
             raw = units_together(raw, schema)
-        table = accept(raw, schema, n_rows)
-        claimed = _claim_of(model, game.view)
+            promise = getattr(model, "claim", None)
+        columns, values, table = _read(raw, schema, n_rows)
+        claimed = _claim_for(promise, game.view)
         disclosures = {**disclosed(model, payload.seen, game.view), **cost}
-        values = values_of_table(table, schema)
         digest = digest_of(values, table)
         if trains_many(generator) and not payload.is_timed:  # a replay: bit-identical to its trial
             accept_values(values, schema)
@@ -371,11 +383,33 @@ def _release_of(
         else:
             if payload.sees_release:
                 with patches_apart():
-                    written = release_facts(raw, table, schema)
-            seen = SeenTable(values, with_units(table, raw, schema), written, disclosures)
+                    written = release_facts(raw, columns, schema)
+            table = None if table is None else with_units(table, raw, schema)
+            seen = SeenTable(values, table, written, disclosures)
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed_outcome(trial, error, start)
     return _Release(trial, seen, digest, claimed, perf_counter() - start)
+
+
+def _read(
+    raw: object, schema: Schema, n_rows: int
+) -> tuple[Mapping[str, npt.NDArray[Any]], FloatArray, pd.DataFrame | None]:
+    """Reads what a generator returned, as `accept` does.
+
+    A table of numbers needs no frame, which takes pandas longer than a fast mechanism.
+
+    Returns:
+        The columns of one table by name, the values [n, d], and the canonical table; None if
+        nothing is lost in its values.
+    """
+    if isinstance(schema, LinkedTables):
+        frame = accept(raw, schema, n_rows)
+        return {}, values_of_table(frame, schema), frame
+    columns = accept_columns(raw, schema, n_rows)
+    if schema.unit is None and all(column.kind.numeric for column in schema.columns):
+        return columns, np.stack([*columns.values()], axis=-1, dtype=np.float64), None
+    table = canonical_table(columns)
+    return columns, values_of_table(table, schema), table
 
 
 def _failed_outcome(trial: Trial, error: BaseException, start: float) -> Outcome:
@@ -391,10 +425,8 @@ def _failed_outcome(trial: Trial, error: BaseException, start: float) -> Outcome
     )
 
 
-def _claim_of(model: object, game: GameView) -> ModelClaim | None:
+def _claim_for(claim: Promise | None, game: GameView) -> ModelClaim | None:
     """The claim of a fitted model for the neighbours of the game; None if it implies none."""
-    with patches_apart():
-        claim: Promise | None = getattr(model, "claim", None)
     if claim is None or isinstance(claim, GaussianClaim | ConcentratedClaim | CurveClaim):
         return None  # only epsilon and delta are compared between models
     unit = game.schema.unit

@@ -44,6 +44,11 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
     """
     if isinstance(schema, LinkedTables):
         return schema.stacked(_accept_tables(table, schema, n_rows))
+    return canonical_table(accept_columns(table, schema, n_rows))
+
+
+def accept_columns(table: object, schema: Schema, n_rows: int) -> dict[str, npt.NDArray[Any]]:
+    """As `accept`, for one table: its columns [n] by name, without the frame around them."""
     if not isinstance(table, pd.DataFrame):
         raise TrialError(f"sample returned {type(table).__name__}, not a pandas DataFrame")
     problems = schema.column_problems(table)
@@ -55,9 +60,7 @@ def accept(table: object, schema: Schema, n_rows: int) -> pd.DataFrame:
     numeric = [column.name for column in schema.columns if column.kind.numeric]
     plain = plain_numbers(table, numeric)
     numbers = {} if plain is None else dict(zip(numeric, plain.T, strict=True))
-    return canonical_table(
-        {c.name: _accept_column(c, table, numbers.get(c.name)) for c in schema.columns}
-    )
+    return {c.name: _accept_column(c, table, numbers.get(c.name)) for c in schema.columns}
 
 
 def units_together(released: Any, schema: Schema) -> Any:
@@ -274,25 +277,29 @@ def release_names(schema: Schema) -> list[FeatureName]:
     return whole + [FeatureName(name, fact) for name in schema.names for fact in _COLUMN]
 
 
-def release_facts(release: pd.DataFrame, table: pd.DataFrame, schema: Schema) -> FloatArray:
+def release_facts(
+    release: pd.DataFrame, columns: Mapping[str, npt.NDArray[Any]], schema: Schema
+) -> FloatArray:
     """The facts [f] of a release, all finite.
 
     Args:
         release: The result of `sample`.
-        table: The same table in canonical form.
+        columns: Its columns [n] in canonical form, as `accept_columns` gives them.
         schema: Their schema.
 
     Raises:
         Exception: If values of a foreign type raise it when they are written as text.
     """
-    facts = [*_facts_of_table(release, table), *_facts_of_file(release, table)]
-    written = {name: (place, values) for place, (name, values) in enumerate(release.items())}
-    for position, (column, dtype) in enumerate(zip(schema.columns, table.dtypes, strict=True)):
-        place, values = written[column.name]
-        if values.dtype == dtype and dtype.kind in "iu":  # such values have only one spelling
-            facts += [place - position, *[0.0] * (len(_COLUMN) - 1)]
+    facts = [*_facts_of_table(release, schema), *_facts_of_file(release, columns)]
+    places = {name: place for place, name in enumerate(release.columns.tolist())}
+    dtypes = release.dtypes.tolist()
+    for position, column in enumerate(schema.columns):
+        place, canonical = places[column.name], columns[column.name]
+        facts.append(place - position)
+        if dtypes[place] == canonical.dtype and canonical.dtype.kind in "if":
+            facts += [0.0, 0.0, 0.0, *_facts_of_numbers(canonical)]
         else:
-            facts += [place - position, *_facts_of_column(values, dtype, table, column)]
+            facts += _facts_of_column(release.iloc[:, place], canonical, column)
     return np.clip(np.nan_to_num(np.array(facts, dtype=np.float64)), -1e15, 1e15)
 
 
@@ -302,21 +309,34 @@ def _code(*parts: object) -> float:
     return (1 + zlib.crc32(text.encode("utf-8", "backslashreplace"))) / (2**32 + 1)
 
 
-def _facts_of_table(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
+def _facts_of_table(release: pd.DataFrame, schema: Schema) -> list[float]:
     """The facts `_WHOLE`."""
-    order = table.columns.get_indexer(release.columns)
     attributes = {key: value for key, value in release.attrs.items() if key != FILE}
-    axes, canonical_axes = (
-        (type(frame).__name__, str(frame.columns.name), str(frame.columns.dtype), str(frame.flags))
-        for frame in (release, table)
-    )
+    axes = _axes(release)
     return [
-        float(np.triu(order[:, None] > order).sum()),
-        0.0 if axes == canonical_axes else _code(*axes),
+        _inversions(release.columns, schema.names),
+        0.0 if axes == _CANONICAL_AXES else _code(*axes),
         float(len(attributes)),
         _code(sorted(map(repr, attributes.items()))) if attributes else 0.0,
         *_facts_of_index(release.index),
     ]
+
+
+def _axes(frame: pd.DataFrame) -> tuple[str, ...]:
+    """The kind of a table, and what its axes are called."""
+    columns = frame.columns
+    return type(frame).__name__, str(columns.name), str(columns.dtype), str(frame.flags)
+
+
+_CANONICAL_AXES: Final = _axes(canonical_table({"name": np.zeros(0)}))
+
+
+def _inversions(released: pd.Index[Any], names: list[str]) -> float:
+    """Pairs of columns that are out of order."""
+    if released.tolist() == names:
+        return 0.0
+    order = pd.Index(names).get_indexer(released)
+    return float(np.triu(order[:, None] > order).sum())
 
 
 def _facts_of_index(index: pd.Index[Any]) -> list[float]:
@@ -341,12 +361,12 @@ def _facts_of_index(index: pd.Index[Any]) -> list[float]:
     ]
 
 
-def _facts_of_file(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
+def _facts_of_file(release: pd.DataFrame, columns: Mapping[str, npt.NDArray[Any]]) -> list[float]:
     """The facts `_FILE` about the file that a worker wrote, if one did."""
     content = release.attrs.get(FILE)
     if not isinstance(content, bytes):
         return [0.0] * len(_FILE)
-    plain = table.to_csv(index=False).encode()
+    plain = canonical_table(columns).to_csv(index=False).encode()
     first = content.split(b"\n", 1)[0]
     return [
         float(len(content) - len(plain)),
@@ -356,21 +376,26 @@ def _facts_of_file(release: pd.DataFrame, table: pd.DataFrame) -> list[float]:
 
 
 def _facts_of_column(
-    values: pd.Series[Any], plain: Any, table: pd.DataFrame, column: Column
+    values: pd.Series[Any], canonical: npt.NDArray[Any], column: Column
 ) -> list[float]:
-    """The facts `_COLUMN` about one column, except its place; `plain` is its canonical dtype."""
+    """The facts `_COLUMN` about one column, except its place."""
     dtype, levels, code = values.dtype, 0.0, 0.0
     if isinstance(dtype, pd.CategoricalDtype):
         levels = float(len(dtype.categories))
         code = _code(dtype.ordered, dtype.categories.dtype, *dtype.categories)
-    kind = 0.0 if dtype == plain else _code(dtype)
+    kind = 0.0 if dtype == canonical.dtype else _code(dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
-        numbers = values.to_numpy()
-        zeros = np.count_nonzero(np.signbit(numbers) & (numbers == 0)) if dtype.kind == "f" else 0
-        return [kind, levels, code, float(zeros), *[0.0] * 7]
+        return [kind, levels, code, *_facts_of_numbers(values.to_numpy())]
     cells = values.astype(object).tolist()
-    canonical = table[column.name].tolist()
-    return [kind, levels, code, 0.0, *_facts_of_texts(cells, canonical, set(column.categories))]
+    named = set(column.categories)
+    return [kind, levels, code, 0.0, *_facts_of_texts(cells, canonical.tolist(), named)]
+
+
+def _facts_of_numbers(numbers: npt.NDArray[Any]) -> list[float]:
+    """Facts about numbers, which have one spelling but for the sign of a zero."""
+    is_float = numbers.dtype.kind == "f"
+    zeros = np.count_nonzero(np.signbit(numbers) & (numbers == 0)) if is_float else 0
+    return [float(zeros), *[0.0] * 7]
 
 
 def _facts_of_texts(cells: list[Any], plain: list[Any], named: set[Any]) -> list[float]:

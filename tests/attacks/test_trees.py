@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
 from dpaudit.plugins.protocols import BoolArray, FloatArray
-from dpaudit_attacks.trees import Trees, grow
+from dpaudit_attacks.trees import Trees, _encode, grow
 
 
 def drawn(n: int, f: int, seed: int) -> tuple[FloatArray, BoolArray]:
@@ -98,3 +98,11 @@ def test_nothing_is_found_where_there_is_nothing() -> None:
         votes = grown(features[:100], member[:100], seed=seed).votes(features[100:])
         found.append(roc_auc_score(member[100:], votes))
     assert np.mean(found) == pytest.approx(0.5, abs=0.05)  # 4 standard errors
+
+
+@pytest.mark.parametrize(("trials", "size"), [(128, 1), (129, 2), (2**15 + 1, 4)])
+def test_codes_take_as_few_bytes_as_hold_the_number_of_trials(trials: int, size: int) -> None:
+    values = np.random.default_rng(1).permutation(trials)
+    codes = _encode(values[:, None].astype(float)).codes[:, 0]
+    assert codes.itemsize == size
+    assert codes.tolist() == values.tolist()

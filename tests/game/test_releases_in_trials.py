@@ -6,12 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from batch_toys import TRIALS, Together, payload
-from dpaudit.game.training import run_batch, run_trial
+from dpaudit.game.training import _read, run_batch, run_trial
 from dpaudit.game.trial import Role
+from dpaudit.model.column import Column, Kind
+from dpaudit.model.encoding import table_of, values_of_table
+from dpaudit.model.schema import Schema, canonical_table
 from dpaudit.plugins.protocols import FloatArray, ReleaseAttack
-from dpaudit.plugins.release import RELEASE
+from dpaudit.plugins.release import RELEASE, accept
 from dpaudit_attacks.form import TableForm
 
 
@@ -57,3 +61,21 @@ def test_values_of_models_that_are_trained_together_have_no_form() -> None:
         assert again.table == outcome.table
         assert np.array_equal(again.features, outcome.features)
     assert not released(Together(), together=True)[0].any()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_table_of_numbers_is_read_without_a_frame_as_with_one(named: bool) -> None:
+    columns = [
+        Column(name="pay", kind=Kind.CONTINUOUS, lower=0, upper=9, missing=True),
+        Column(name="age", kind=Kind.INTEGER, lower=0, upper=99),
+        Column(name="job", kind=Kind.CATEGORICAL, categories=("a", "b")),
+    ]
+    schema = Schema(columns=tuple(columns if named else columns[:2]))
+    given = pd.DataFrame({"age": [-0.0, 2.0], "pay": [-0.0, np.nan], "job": ["b", "c"]})
+    release = given[[*schema.names]]
+    expected = accept(release, schema, 2)
+    read, values, table = _read(release, schema, 2)
+    assert values.tobytes() == values_of_table(expected, schema).tobytes()
+    assert (table is not None) == named
+    for frame in (table_of(values, schema) if table is None else table, canonical_table(read)):
+        pd.testing.assert_frame_equal(frame, expected)

@@ -12,7 +12,7 @@ import pytest
 from dpaudit.external.session import FILE
 from dpaudit.model.column import Column, Kind
 from dpaudit.model.schema import Schema
-from dpaudit.plugins.release import RELEASE, accept, release_facts, release_names
+from dpaudit.plugins.release import RELEASE, accept_columns, release_facts, release_names
 
 SCHEMA = Schema(
     columns=(
@@ -36,7 +36,7 @@ def plain() -> pd.DataFrame:
 
 def facts(release: pd.DataFrame) -> dict[tuple[str, str], float]:
     """The facts that are not 0."""
-    found = release_facts(release, accept(release, SCHEMA, 3), SCHEMA)
+    found = release_facts(release, accept_columns(release, SCHEMA, 3), SCHEMA)
     names = release_names(SCHEMA)
     assert len(found) == len(names) == len(set(names))
     assert np.isfinite(found).all()
