@@ -322,11 +322,11 @@ def test_noise_on_labels_hides_two_clusters():
     rng = np.random.default_rng(5)
     middles = np.where(rng.random((200, 1)) < 0.5, 0.15, 0.85)
     rows = (middles + 0.03 * rng.standard_normal((200, 4))).astype(np.float32)
-    one = Subject(rows, np.zeros((200, 0), np.float32), np.arange(200), 5, k=5, shared=True)
+    one = Subject(rows, np.zeros((200, 0), np.float32), np.arange(200), 3, k=5, shared=True)
 
     def distance(scale):
         settings = replace(
-            SETTINGS, iterations=200, batch=32, scale=scale, generator_hidden=(16, 16)
+            SETTINGS, iterations=500, batch=32, scale=scale, generator_hidden=(16, 16)
         )
         ((weights, *_),) = train_critics([one], settings=settings)
         values = np.random.default_rng(6).uniform(-1, 1, (500, 3))
