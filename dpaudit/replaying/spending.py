@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -110,16 +111,9 @@ def spend(
         ClaimError: If there is no claim.
     """
     require_claim(claim, method="a replay")
-
-    def is_internal(site: Site) -> bool:
-        file = "/" + site.file.replace("\\", "/")
-        return any(
-            site.line == line and file.endswith("/" + name.replace("\\", "/").lstrip("/"))
-            for name, line in internal
-        )
-
     if not transcripts:
         return Spent()
+    is_internal = partial(_is_among, lines=internal)
     hidden = not public_coins and claim.neighbours is Neighbours.ADD_REMOVE
     replays = []
     deltas = {site: delta for site, delta in deltas.items() if not is_internal(site)}
@@ -167,6 +161,15 @@ def spend(
         is_exact=is_known and not notes,
         limited=frozenset(limited),
         lines=lines,
+    )
+
+
+def _is_among(site: Site, lines: Collection[tuple[str, int]]) -> bool:
+    """Whether a line is one of these, by the ends of their files' paths."""
+    file = "/" + site.file.replace("\\", "/")
+    return any(
+        site.line == line and file.endswith("/" + name.replace("\\", "/").lstrip("/"))
+        for name, line in lines
     )
 
 

@@ -16,7 +16,7 @@ import dpaudit
 from dpaudit.auditing.entry import audit_by_keywords, run_audit
 from dpaudit.auditing.games import audit_settings, audited_table, build_spec
 from dpaudit.errors import ClaimError, SettingsError
-from dpaudit.game.training import _claim_of
+from dpaudit.game.training import _claim_for
 from dpaudit.game.trial import Role, Trial, TrialEnd, TrialStatus
 from dpaudit.model.claim import (
     Claim,
@@ -334,9 +334,9 @@ def test_a_pair_of_the_caller_differs_in_a_unit(tmp_path: Path) -> None:
 def test_a_claim_of_a_fitted_model_counts_if_it_is_for_the_unit() -> None:
     view = spec_of(None).game.view
     loud = Claiming(PrivacyClaim(epsilon=9.0))
-    assert _claim_of(loud, view) is None
+    assert _claim_for(loud.claim, view) is None
     mine = Claiming(PrivacyClaim(epsilon=9.0, unit="patient"))
-    found = _claim_of(mine, view)
+    found = _claim_for(mine.claim, view)
     assert found is not None
     assert found.epsilon == 9.0
     small = spec_of(PrivacyClaim(epsilon=1.0, unit="patient"))
