@@ -324,11 +324,10 @@ def _line_events(
     scores = [line.decision_function(part) for part in chosen]
     for cut in np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _CUTS))):
         above = tuple(int((part > cut).sum()) for part in scores)
-        words = f"a weighted sum of the outputs is above {cut:.3g}"
-        yield Event(words, names, True, line, low=float(cut)), above
+        sums = "a weighted sum of the outputs is"
+        yield Event(f"{sums} above {cut:.3g}", names, True, line, low=float(cut)), above
         below = tuple(len(part) - count for part, count in zip(scores, above, strict=True))
-        words = words.replace("above", "at most")
-        yield Event(words, names, False, line, high=float(cut)), below
+        yield Event(f"{sums} at most {cut:.3g}", names, False, line, high=float(cut)), below
 
 
 def _leaf_events(

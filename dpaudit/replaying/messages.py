@@ -26,7 +26,7 @@ Comparison = tuple[float, float, bool]
 
 
 class Draw(NamedTuple):
-    """One draw of noise for each answer of a step, as a world tells it.
+    """One draw of noise for each answer of a step, as a world reports it.
 
     Attributes:
         share: Its law and its numbers; flat.
